@@ -238,6 +238,14 @@ func TestBoundKeepsTheEnds(t *testing.T) {
 			t.Errorf("%s is gone", s)
 		}
 	}
+	var all []Observation // at once
+	for i := range 1000 {
+		all = append(all, Observation{At: r.Last() + int64(i), Step: FirstCall, Outcome: Failed, Reason: TokenUnknown, N: i})
+	}
+	r = Merge(seen(upTo(Token)...), Record{Seen: all})
+	if len(r.Seen) != MaxSeen || r.Seen[8].N != 0 || r.Seen[9].N != 1000-(MaxSeen-9) || r.Seen[MaxSeen-1].N != 999 {
+		t.Errorf("%d of 1,000 at once: %+v", len(r.Seen), r.Seen)
+	}
 	r = seen(upTo(Challenge)...)
 	for range 1000 {
 		o := r.Seen[0]
@@ -246,6 +254,15 @@ func TestBoundKeepsTheEnds(t *testing.T) {
 	}
 	if len(r.Seen) != 1 || r.Seen[0].Again != 1000 {
 		t.Errorf("the same thing is kept as %+v", r.Seen)
+	}
+	same := ok(Challenge)
+	if r = Merge(Record{}, Record{Seen: []Observation{same, same, ok(Metadata), same}}); len(r.Seen) != 3 || r.Seen[0].Again != 1 || r.Seen[2].Again != 0 {
+		t.Errorf("two and one are kept as %+v", r.Seen)
+	}
+	for _, s := range Read(seen(upTo(Refresh)...)).Stages {
+		if s.Mark != MarkDone || len(s.Seen) != 1 || s.Seen[0].Step != s.Step {
+			t.Errorf("%+v", s)
+		}
 	}
 }
 
@@ -378,6 +395,9 @@ func TestMergeKeepsKeys(t *testing.T) {
 	a.ID = "kept"
 	b := with(Keys{Client: "c", Approval: "a", Person: "p", Organization: "o", Address: "2"}, ok(Code))
 	want := Keys{Client: "c", Name: "Ledger", Host: "h", Address: "2", Walk: "w", Approval: "a", Person: "p", Organization: "o"}
+	if r := Of(Observation{Step: Token, Outcome: Done, Keys: want}); r.Keys != want || r.Seen[0].Keys != (Keys{}) {
+		t.Errorf("%+v", r)
+	}
 	m := Merge(a, b)
 	if m.Keys != want || m.ID != "kept" || m.Seen[0].Keys != (Keys{}) {
 		t.Errorf("%+v", m)

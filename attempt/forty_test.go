@@ -176,6 +176,18 @@ func TestOpenUntilItIsTime(t *testing.T) {
 			t.Errorf("read after %d minutes: %+v", at, now)
 		}
 	}
+	if s := Read(seen(after(Authorize, asked(SignIn, ""), ok(Consent))...)).Stages[SignIn-1]; s.Mark != MarkDone {
+		t.Errorf("a step before the one that waits is %s", s.Mark)
+	}
+	r = seen(after(FirstCall, pause(1900), failed(FirstCall, AccessExpired))...) // it may refresh yet
+	for ms, want := range map[int64]Result{0: Open, 119_999: Open, 120_000: Broken} {
+		if result, _ := Read(r).At(r.Last() + ms); result != want {
+			t.Errorf("expired for %d ms: %s", ms, result)
+		}
+	}
+	if read := Read(seen(after(Code, failed(Token, PKCEMismatch))...)); read.Result != Broken || read.Due != 0 {
+		t.Errorf("what is broken is due: %+v", read.Outlook)
+	}
 	for _, s := range read.Stages {
 		if s.Mark.Words() == "" {
 			t.Errorf("%s is said by no word", s.Mark)
