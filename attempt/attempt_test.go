@@ -428,6 +428,18 @@ func TestRecognise(t *testing.T) {
 	if got := Recognise(one, []Summary{app("2", "c1", "p", CodeExpired), app("3", "c2", "q", CodeExpired)}, now); slices.ContainsFunc(got, func(s Sighting) bool { return s.Pattern == FailsAlike }) {
 		t.Errorf("%v", got)
 	}
+	three := []Summary{one, app("2", "c2", "p", CodeExpired), app("3", "c3", "p", CodeExpired)}
+	if got := Recognise(one, three, now); !slices.Equal(got, []Sighting{{RegistersAgain, 2}}) {
+		t.Errorf("three IDs: %v", got)
+	}
+	if got := Recognise(one, []Summary{three[1], app("3", "", "p", CodeExpired)}, now); got != nil {
+		t.Errorf("two IDs, and an attempt without: %v", got)
+	}
+	nameless := app("4", "", "", PKCEMismatch)
+	nameless.Name, nameless.Host = "", ""
+	if got := Recognise(one, []Summary{nameless}, now); got != nil {
+		t.Errorf("of an app without a name at its address: %v", got)
+	}
 	stranger := Summed(with(Keys{Address: "192.0.2.1"}, failed(Registration, RedirectLoopback)))
 	again := stranger
 	again.ID = "2"
@@ -450,7 +462,7 @@ func TestRecognise(t *testing.T) {
 func TestGathererIsBounded(t *testing.T) {
 	var g Gatherer
 	for i := range 100_000 {
-		g.Observe(Observation{At: int64(i), Step: Challenge, Outcome: Done, Keys: Keys{Address: fmt.Sprint(i)}})
+		g.Observe(Observation{At: int64(i), Step: []Step{Challenge, Metadata}[i%2], Outcome: Done, Keys: Keys{Address: fmt.Sprint(i)}})
 	}
 	for i := range 100_000 {
 		g.Observe(Observation{At: int64(i), Step: Registration, Outcome: Failed, Reason: RedirectScheme, Keys: Keys{Address: fmt.Sprint("r", i)}})
@@ -458,6 +470,15 @@ func TestGathererIsBounded(t *testing.T) {
 	g.Observe(Observation{At: 1, Step: Consent, Outcome: Waiting, Keys: Keys{Client: "c", Walk: "w", Person: "p"}})
 	all, counted := g.Take()
 	if len(all) != 257 || counted[""]+counted[RedirectScheme] != 200_000-256 || counted[""] != 100_000-128 || !slices.ContainsFunc(all, func(r Record) bool { return r.Person == "p" }) {
+		t.Errorf("%d records, %v", len(all), counted)
+	}
+	for i := range 2 * MaxHeld { // the same takes one place
+		g.Observe(Observation{At: int64(i), Step: Refresh, Outcome: Failed, Reason: RefreshUnknown, Keys: Keys{Client: "c", Approval: "a"}})
+	}
+	for i := range MaxHeld - 1 {
+		g.Observe(Observation{At: int64(i), Step: FirstCall, Outcome: Done, Keys: Keys{Approval: fmt.Sprint(i)}})
+	}
+	if all, counted := g.Take(); len(all) != MaxHeld || counted != nil {
 		t.Errorf("%d records, %v", len(all), counted)
 	}
 	for i := range 20_000 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -38,7 +39,7 @@ func (b *bench) flood(ctx context.Context, n int) (out flood, err error) {
 	if err := s.writeKey(folder); err != nil {
 		return out, err
 	}
-	srv, err := startServer(ctx, b.binary, folder)
+	srv, err := startServerOn(ctx, b.binary, folder, "sqlite://"+filepath.Join(folder, databaseName), "", b.settings)
 	if err != nil {
 		return out, err
 	}
