@@ -145,7 +145,7 @@ func TestActingChangesNothing(t *testing.T) {
 	}
 	b.Get("/support").Want(403)
 	// What cannot be done is not offered.
-	shown := []string{settings, pagetest.NordlysSettings + "/requests", pagetest.NordlysSettings + "/rules"}
+	shown := []string{settings, settings + "/activity", pagetest.NordlysRequests, pagetest.NordlysRules, pagetest.NordlysAttempts}
 	for _, at := range []string{"/", pagetest.NordlysApps, pagetest.NordlysSettings, settings} {
 		p := b.Get(at).Want(200)
 		for _, n := range append(p.All(atom.A), p.All(atom.Form)...) {
