@@ -25,6 +25,34 @@ func (s Set) InWords(name func(role string) string) string {
 	return "Selected roles: " + s.picksInWords(name)
 }
 
+// InWords says in English what clients get at most, as operators read it: "" under a
+// ceiling that limits nothing. name gives the name of a role.
+func (c *Ceiling) InWords(name func(role string) string) string {
+	if c.Zero() {
+		return ""
+	}
+	var all []string
+	if c.onlyRoles() {
+		all = append(all, "selected roles at most")
+	} else if c.noAdmin() {
+		all = append(all, "no admin rights")
+	}
+	if c.ReadOnly {
+		all = append(all, "to read only")
+	}
+	if c.NoPersonal {
+		all = append(all, "no personal items")
+	}
+	for i, role := range c.Never {
+		if i == NamesShown {
+			all = append(all, fmt.Sprintf("nor through %d roles more", len(c.Never)-i))
+			break
+		}
+		all = append(all, "never through "+name(role))
+	}
+	return strings.Join(all, ", ")
+}
+
 // picksInWords names the roles that may be changed first.
 func (s Set) picksInWords(name func(role string) string) string {
 	var some []string

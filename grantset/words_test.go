@@ -31,3 +31,17 @@ func TestInWords(t *testing.T) {
 		}
 	}
 }
+
+// A ceiling says what it leaves, and nothing where it takes nothing.
+func TestCeilingInWords(t *testing.T) {
+	name := func(role string) string { return "the " + role }
+	for want, c := range map[string]*Ceiling{
+		"": nil, "no admin rights": {Widest: Everything}, "selected roles at most": {Widest: Roles}, "to read only": {Widest: Organization, ReadOnly: true},
+		"no personal items": {NoPersonal: true}, "never through the a, never through the b, never through the c": {Never: []string{"a", "b", "c"}},
+		"selected roles at most, to read only, never through the a, never through the b, never through the c, nor through 2 roles more": {Widest: Roles, ReadOnly: true, Never: []string{"a", "b", "c", "d", "e"}},
+	} {
+		if got := c.InWords(name); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

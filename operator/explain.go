@@ -80,7 +80,13 @@ func (s *Server) Explain(c Call) (Explanation, error) {
 	}
 	w := explainer{row: row, access: s.Store.Under(row)}
 	w.now = w.access.Approval.At(w.access.Standing, s.Store.Now())
-	w.approved = row.Grant.InWords(s.RoleNames(c.Context(), row.Organization))
+	names := s.RoleNames(c.Context(), row.Organization)
+	w.approved = row.Grant.InWords(names)
+	p, err := s.Store.Policy(c.Context(), row.Organization)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return Explanation{}, err
+	}
+	w.limits = p.Limit().InWords(names)
 	if len(values) > 0 {
 		return s.explainCall(c.Context(), &w, asked)
 	}
@@ -99,6 +105,7 @@ type explainer struct {
 
 	person, organization, client, role, circle string // names
 	approved                                   string // in words
+	limits                                     string // in words, of the organization's ceilings; "" is none
 }
 
 // loadNames reads the names. The name of a deleted object is its ID.
@@ -213,9 +220,13 @@ func (w *explainer) grantLinks() []ChainLink {
 	if !w.access.Member().Admin {
 		admin = w.person + " is no admin of " + w.organization + "."
 	}
-	return []ChainLink{
+	links := []ChainLink{
 		{"grant_set", true, set},
 		{"admin", w.access.Member().Admin, admin},
 		{"roles", len(filled) > 0, roles + "."},
 	}
+	if w.limits != "" {
+		links = append(links, ChainLink{"ceilings", false, "Apps get in " + w.organization + ": " + w.limits + "."})
+	}
+	return links
 }

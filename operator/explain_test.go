@@ -40,6 +40,40 @@ func (e Explanation) text() string {
 	return b.String()
 }
 
+// What an organization lets no app have stands in the chain, and a call that it refuses
+// is refused with that, by name.
+func TestExplainNamesCeilings(t *testing.T) {
+	by, err := rules.Compile([]rules.Rule{{Tool: "pay", Role: "treasurer"}, {Tool: "mine", Touches: rules.TouchesPersonal, Access: "change"}, {Tool: "rename", Touches: rules.TouchesAdmin}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := workshop(t)
+	o.Server.Rules = func() *rules.Rules { return by }
+	id := o.live("quill", "ada", grantset.Set{Kind: grantset.Everything})
+	for n, tt := range []struct{ policy, chain, tool, reason string }{
+		{`{}`, "", "pay", ""},
+		{`"read_only":true`, "to read only.", "pay", "Nordlys lets apps read only."},
+		{`"no_personal":true`, "no personal items.", "mine", "Nordlys keeps personal items from apps."},
+		{`"never":["treasurer"]`, "never through Treasurer.", "pay", "Nordlys lets no app act through the role Treasurer."},
+		{`"widest":"everything"`, "no admin rights.", "rename", "Nordlys lets no app act as an admin."},
+		{`"widest":"roles","read_only":true,"no_personal":true,"never":["host","treasurer"]`, "selected roles at most, to read only, no personal items, never through Host, never through Treasurer.", "rename", "Nordlys lets apps read only."},
+		{`"max_days":30,"unknown":"ask"`, "", "pay", ""},
+	} {
+		body := `{"policy":{` + strings.Trim(tt.policy, "{}") + `,"version":` + fmt.Sprint(n) + `}}`
+		o.want(200, "PUT", "/v1/organizations/nordlys/policy", strings.Replace(body, "{,", "{", 1))
+		link := ""
+		if tt.chain != "" {
+			link = "false ceilings: Apps get in Nordlys: " + tt.chain + "\n"
+		}
+		if got := o.explained(id, ""); !got.Allowed || !strings.HasSuffix(got.text(), "1 role in Nordlys.\n"+link) {
+			t.Errorf("%s: allowed %t\n%s", tt.policy, got.Allowed, got.text())
+		}
+		if got := o.explained(id, "tool="+tt.tool); got.Allowed != (tt.reason == "") || !strings.HasPrefix(got.Reason, tt.reason) {
+			t.Errorf("%s: %s is allowed %t, because %s", tt.policy, tt.tool, got.Allowed, got.Reason)
+		}
+	}
+}
+
 func TestExplain(t *testing.T) {
 	o := workshop(t)
 	id := o.live("quill", "ada", grantset.Set{Kind: grantset.Roles, Picks: []grantset.Pick{{Role: "treasurer"}}})

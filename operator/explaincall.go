@@ -29,6 +29,7 @@ func (s *Server) explainCall(ctx context.Context, w *explainer, asked rules.Call
 	if err := w.loadNames(ctx, s.Store); err != nil {
 		return Explanation{}, err
 	}
+	d.Organization = w.organization
 	return w.callExplanation(asked, d), nil
 }
 

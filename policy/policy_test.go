@@ -127,6 +127,11 @@ func TestCheck(t *testing.T) {
 	if err := (&Policy{Ceiling: grantset.Ceiling{Never: []string{"r9"}}}).Check(nil); err != nil {
 		t.Errorf("roles are not asked for: %v", err)
 	}
+	for _, kind := range grantset.Kinds {
+		if err := (&Policy{Unknown: Block, Known: Block, Ceiling: grantset.Ceiling{Widest: kind}, ReviewDays: 90}).Check(nil); err != nil {
+			t.Errorf("at most %s: %v", kind, err)
+		}
+	}
 }
 
 func TestEffects(t *testing.T) {
