@@ -69,14 +69,7 @@ func wordsOf(r attempt.Reason) string {
 }
 
 // attempts is GET .../ai-integration/attempts.
-func (s *Server) attempts(v *page.Visit) error {
-	o, err := s.administered(v)
-	switch {
-	case err != nil:
-		return err
-	case !o.AIIntegration:
-		return v.See(page.IntegrationPath(o.ID))
-	}
+func (s *Server) attempts(v *page.Visit, o org.Organization) error {
 	h, err := s.adminHead(v, o, "attempts", "attempts.title")
 	if err != nil {
 		return err

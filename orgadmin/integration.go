@@ -1,7 +1,6 @@
 package orgadmin
 
 import (
-	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -70,7 +69,7 @@ func (s *Server) switchedOff(v *page.Visit, o org.Organization) error {
 	}
 	view := &switchPage{adminHead: h, Default: policy.Ask}
 	if p != nil {
-		view.Default = ruleOr(p.Unknown)
+		view.Default = p.Unknown.OrAllow()
 	}
 	return s.Show(v, http.StatusOK, switchTemplate, view)
 }
@@ -102,6 +101,21 @@ func (s *Server) administered(v *page.Visit) (org.Organization, error) {
 		err = page.ErrNoPage
 	}
 	return o, err
+}
+
+// shownOn makes a page of one for an organization's admins that leads to the switch where
+// AI integration is off.
+func (s *Server) shownOn(show func(*page.Visit, org.Organization) error) func(*page.Visit) error {
+	return func(v *page.Visit) error {
+		o, err := s.administered(v)
+		switch {
+		case err != nil:
+			return err
+		case !o.AIIntegration:
+			return v.See(page.IntegrationPath(o.ID))
+		}
+		return show(v, o)
+	}
 }
 
 // errLostRight answers what an admin sends after the right is gone.
@@ -235,14 +249,7 @@ type offPage struct {
 }
 
 // offPage is GET .../ai-integration/off.
-func (s *Server) offPage(v *page.Visit) error {
-	o, err := s.administered(v)
-	switch {
-	case err != nil:
-		return err
-	case !o.AIIntegration: // done already, in another tab
-		return v.See(page.IntegrationPath(o.ID))
-	}
+func (s *Server) offPage(v *page.Visit, o org.Organization) error {
 	n, err := s.Store.ConnectionCounts(v.R.Context(), o.ID)
 	if err != nil {
 		return page.Wrap("connections", err)
@@ -294,9 +301,6 @@ func (s *Server) changeRules(v *page.Visit, o org.Organization, change func(*pol
 	}
 	return err == nil, page.Wrap("rules", err)
 }
-
-// ruleOr is a rule, where none is that of no rules.
-func ruleOr(r policy.Rule) policy.Rule { return cmp.Or(r, policy.Allow) }
 
 func connectionPath(organization string, id approval.ID) string {
 	return page.IntegrationPath(organization) + "/" + id.String()

@@ -68,9 +68,9 @@ func (s *Server) pages() map[string]func(*page.Visit) error {
 	return map[string]func(*page.Visit) error{
 		"GET " + atIntegration:                          s.integration,
 		"GET " + atIntegration + "/{approval}":          s.connectionPage,
-		"GET " + atIntegration + "/attempts":            s.attempts,
-		"GET " + atIntegration + "/requests":            s.requests,
-		"GET " + atIntegration + "/rules":               s.rulesPage,
+		"GET " + atIntegration + "/attempts":            s.shownOn(s.attempts),
+		"GET " + atIntegration + "/requests":            s.shownOn(s.requests),
+		"GET " + atIntegration + "/rules":               s.shownOn(s.rulesPage),
 		"GET " + atIntegration + "/{approval}/activity": s.did,
 	}
 }
@@ -78,13 +78,13 @@ func (s *Server) pages() map[string]func(*page.Visit) error {
 // ownPages are for nobody but the person (decision P9).
 func (s *Server) ownPages() map[string]func(*page.Visit) error {
 	return map[string]func(*page.Visit) error{
-		"GET " + atIntegration + "/connections.csv":            s.export,
+		"GET " + atIntegration + "/connections.csv":            s.shownOn(s.export),
 		"POST " + atIntegration + "/connections":               s.whileOn(page.ChoiceBytes, page.ChoiceFields, s.bulk),
 		"POST " + atIntegration + "/requests":                  s.whileOn(page.OtherBytes, page.OtherFields, s.decideRequest),
-		"GET " + atIntegration + "/requests/{request}/decline": s.declinePage,
+		"GET " + atIntegration + "/requests/{request}/decline": s.shownOn(s.declinePage),
 		"POST " + atIntegration + "/rules":                     s.whileOn(page.ChoiceBytes, page.ChoiceFields, s.rulesForm),
 
-		"GET " + atIntegration + "/off":                s.offPage,
+		"GET " + atIntegration + "/off":                s.shownOn(s.offPage),
 		"POST " + atIntegration + "/off":               s.byAdmin(page.OtherBytes, page.OtherFields, s.turn(false)),
 		"POST " + atIntegration + "/on":                s.byAdmin(page.OtherBytes, page.OtherFields, s.turn(true)),
 		"GET " + atIntegration + "/{approval}/revoke":  s.endConnectionPage,

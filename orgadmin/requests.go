@@ -87,14 +87,7 @@ func appAsked(r store.Request, known []client.Client) page.App {
 }
 
 // requests is GET .../ai-integration/requests.
-func (s *Server) requests(v *page.Visit) error {
-	o, err := s.administered(v)
-	switch {
-	case err != nil:
-		return err
-	case !o.AIIntegration:
-		return v.See(page.IntegrationPath(o.ID))
-	}
+func (s *Server) requests(v *page.Visit, o org.Organization) error {
 	h, err := s.adminHead(v, o, "requests", "requests.title")
 	if err != nil {
 		return err
@@ -240,10 +233,12 @@ func (s *Server) undo(v *page.Visit, o org.Organization, sealed string) error {
 // takeBack takes the rule out of others that came of a request; false where it is not
 // there as it was made.
 func takeBack(p *policy.Policy, r store.Request, known bool) bool {
-	key := client.NameKey(r.Name)
+	of := policy.App{Host: r.Host, Name: r.Name}
+	if r.State == store.RequestAllowedPerson {
+		of.Person = r.Person
+	}
 	i := slices.IndexFunc(p.Apps, func(a policy.App) bool {
-		return a.Host == r.Host && client.NameKey(a.Name) == key && (a.Person == "") == (r.State == store.RequestAllowed) &&
-			(a.Person == "" || a.Person == r.Person) && a.Rule == policy.Allow && a.By == r.DecidedBy && a.At == r.DecidedAt
+		return a.Key() == of.Key() && a.Rule == policy.Allow && a.By == r.DecidedBy && a.At == r.DecidedAt
 	})
 	if i < 0 {
 		return false
@@ -276,14 +271,7 @@ type declinePage struct {
 }
 
 // declinePage is GET .../ai-integration/requests/{request}/decline.
-func (s *Server) declinePage(v *page.Visit) error {
-	o, err := s.administered(v)
-	switch {
-	case err != nil:
-		return err
-	case !o.AIIntegration:
-		return v.See(page.IntegrationPath(o.ID))
-	}
+func (s *Server) declinePage(v *page.Visit, o org.Organization) error {
 	return s.showDecline(v, o, v.R.PathValue("request"), "", nil)
 }
 

@@ -10,9 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
-	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/policy"
@@ -63,7 +61,7 @@ var mostDays = []int{1, 7, 14, 30, 90}
 func (d *draft) read(form url.Values, impersonal bool) {
 	p := &d.Mine
 	one := func(name string, into *policy.Rule) {
-		if r := policy.Rule(page.One(form, name)); slices.Contains(policy.Rules, r) && r != ruleOr(*into) {
+		if r := policy.Rule(page.One(form, name)); slices.Contains(policy.Rules, r) && r != into.OrAllow() {
 			*into = r
 		}
 	}
@@ -96,11 +94,6 @@ func (d *draft) read(form url.Values, impersonal bool) {
 
 func widestOf(p policy.Policy) grantset.Kind { return cmp.Or(p.Ceiling.Widest, grantset.Organization) }
 
-// appKey is what a rule is for.
-type appKey struct{ host, name, person string }
-
-func keyOf(a policy.App) appKey { return appKey{a.Host, client.NameKey(a.Name), a.Person} }
-
 // forget takes rules out.
 func (d *draft) forget(number string) {
 	if n, err := strconv.Atoi(number); err == nil && n >= 0 && n < len(d.Mine.Apps) {
@@ -124,8 +117,8 @@ func (d *draft) never(role string, is bool) {
 // both changed the same, the draft's stands.
 func (d draft) onto(now policy.Policy) draft {
 	was, mine, out := d.Base, d.Mine, now
-	out.Unknown = theirs(ruleOr(was.Unknown) == ruleOr(mine.Unknown), now.Unknown, mine.Unknown)
-	out.Known = theirs(ruleOr(was.Known) == ruleOr(mine.Known), now.Known, mine.Known)
+	out.Unknown = theirs(was.Unknown.OrAllow() == mine.Unknown.OrAllow(), now.Unknown, mine.Unknown)
+	out.Known = theirs(was.Known.OrAllow() == mine.Known.OrAllow(), now.Known, mine.Known)
 	out.Ceiling.Widest = theirs(widestOf(was) == widestOf(mine), now.Ceiling.Widest, mine.Ceiling.Widest)
 	out.Ceiling.ReadOnly = theirs(was.Ceiling.ReadOnly == mine.Ceiling.ReadOnly, now.Ceiling.ReadOnly, mine.Ceiling.ReadOnly)
 	out.Ceiling.NoPersonal = theirs(was.Ceiling.NoPersonal == mine.Ceiling.NoPersonal, now.Ceiling.NoPersonal, mine.Ceiling.NoPersonal)
@@ -157,8 +150,8 @@ func theirs[T any](same bool, now, mine T) T {
 func appsOnto(was, mine, now []policy.App) (out []policy.App) {
 	before, own := byKey(was), byKey(mine)
 	for _, a := range now {
-		b, there := before[keyOf(a)]
-		m, kept := own[keyOf(a)]
+		b, there := before[a.Key()]
+		m, kept := own[a.Key()]
 		switch {
 		case there && !kept: // taken out of the draft
 		case kept && (!there || b.Rule != m.Rule):
@@ -169,8 +162,8 @@ func appsOnto(was, mine, now []policy.App) (out []policy.App) {
 	}
 	present := byKey(now)
 	for _, m := range mine {
-		_, there := present[keyOf(m)]
-		b, before := before[keyOf(m)]
+		_, there := present[m.Key()]
+		b, before := before[m.Key()]
 		if !there && (!before || b.Rule != m.Rule) {
 			out = append(out, m)
 		}
@@ -178,10 +171,10 @@ func appsOnto(was, mine, now []policy.App) (out []policy.App) {
 	return out
 }
 
-func byKey(apps []policy.App) map[appKey]policy.App {
-	out := make(map[appKey]policy.App, len(apps))
+func byKey(apps []policy.App) map[policy.Key]policy.App {
+	out := make(map[policy.Key]policy.App, len(apps))
 	for _, a := range apps {
-		out[keyOf(a)] = a
+		out[a.Key()] = a
 	}
 	return out
 }
@@ -196,12 +189,12 @@ type changed struct {
 func differences(a, b policy.Policy) (out []changed) {
 	before, after := byKey(a.Apps), byKey(b.Apps)
 	for _, app := range b.Apps {
-		if was, there := before[keyOf(app)]; !there || was.Rule != app.Rule {
+		if was, there := before[app.Key()]; !there || was.Rule != app.Rule {
 			out = append(out, changed{"app", app})
 		}
 	}
 	for _, app := range a.Apps {
-		if _, there := after[keyOf(app)]; !there {
+		if _, there := after[app.Key()]; !there {
 			out = append(out, changed{"removed", app})
 		}
 	}
@@ -209,8 +202,8 @@ func differences(a, b policy.Policy) (out []changed) {
 		what string
 		is   bool
 	}{
-		{"unknown", ruleOr(a.Unknown) != ruleOr(b.Unknown)},
-		{"known", ruleOr(a.Known) != ruleOr(b.Known)},
+		{"unknown", a.Unknown.OrAllow() != b.Unknown.OrAllow()},
+		{"known", a.Known.OrAllow() != b.Known.OrAllow()},
 		{"widest", widestOf(a) != widestOf(b)},
 		{"readonly", a.Ceiling.ReadOnly != b.Ceiling.ReadOnly},
 		{"nopersonal", a.Ceiling.NoPersonal != b.Ceiling.NoPersonal},
@@ -232,34 +225,11 @@ func added(a, b []string) []string {
 }
 
 // blocks gives the apps that a draft blocks and that were not blocked before.
-func (d draft) blocks() map[appKey]bool {
-	out, before := map[appKey]bool{}, byKey(d.Base.Apps)
+func (d draft) blocks() map[policy.Key]bool {
+	out, before := map[policy.Key]bool{}, byKey(d.Base.Apps)
 	for _, a := range d.Mine.Apps {
-		if a.Rule == policy.Block && before[keyOf(a)].Rule != policy.Block {
-			out[keyOf(a)] = true
-		}
-	}
-	return out
-}
-
-// contradictions finds rules of which one never holds: the number of each app's rule, and
-// the host whose block it is, "" where a block is for one person.
-func contradictions(p policy.Policy) map[int]string {
-	blocked, out := map[string]bool{}, map[int]string{}
-	for i, a := range p.Apps {
-		if a.Rule != policy.Block {
-			continue
-		}
-		if a.Person != "" {
-			out[i] = ""
-		}
-		blocked[a.Host] = true
-	}
-	for i, a := range p.Apps {
-		for top := a.Host; a.Rule != policy.Block && top != ""; _, top, _ = strings.Cut(top, ".") {
-			if blocked[top] {
-				out[i] = top
-			}
+		if a.Rule == policy.Block && before[a.Key()].Rule != policy.Block {
+			out[a.Key()] = true
 		}
 	}
 	return out

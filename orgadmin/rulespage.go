@@ -97,14 +97,7 @@ type rulesState struct {
 }
 
 // rulesPage is GET .../ai-integration/rules.
-func (s *Server) rulesPage(v *page.Visit) error {
-	o, err := s.administered(v)
-	switch {
-	case err != nil:
-		return err
-	case !o.AIIntegration:
-		return v.See(page.IntegrationPath(o.ID))
-	}
+func (s *Server) rulesPage(v *page.Visit, o org.Organization) error {
 	p, err := s.rulesOf(v, o)
 	if err != nil {
 		return err
@@ -213,7 +206,7 @@ func (st *rulesState) addApp(v *page.Visit, text, name string) {
 		st.newFault = v.Words.Say("orgrules.fault.name")
 	case len(st.Mine.Apps) >= policy.MaxApps:
 		st.newFault = v.Words.Say("orgrules.fault.full", "most", policy.MaxApps)
-	case slices.ContainsFunc(st.Mine.Apps, func(a policy.App) bool { return keyOf(a) == keyOf(app) }):
+	case slices.ContainsFunc(st.Mine.Apps, func(a policy.App) bool { return a.Key() == app.Key() }):
 		st.newFault = v.Words.Say("orgrules.fault.twice")
 	default:
 		st.Mine.Apps = append(st.Mine.Apps, app)
@@ -246,7 +239,7 @@ func hostTyped(text string) string {
 
 // showRules answers with the form, which is kept as it was sent.
 func (s *Server) showRules(v *page.Visit, o org.Organization, st *rulesState) error {
-	view := &rulesPage{Overtaken: st.overtaken, Unknown: ruleOr(st.Mine.Unknown), Known: triple{"known", ruleOr(st.Mine.Known)},
+	view := &rulesPage{Overtaken: st.overtaken, Unknown: st.Mine.Unknown.OrAllow(), Known: triple{"known", st.Mine.Known.OrAllow()},
 		New: st.new, NewName: st.newName, NewFault: st.newFault, Widest: widestOf(st.Mine), ReadOnly: st.Mine.Ceiling.ReadOnly,
 		NoPersonal: st.Mine.Ceiling.NoPersonal, Impersonal: s.NoPersonal, Found: st.found, More: st.more, Role: st.role, RoleFault: st.roleFault,
 		Days: daysOptions(st.Mine.MaxDays), ReviewDays: st.Mine.ReviewDays}
@@ -289,14 +282,14 @@ func (view *rulesPage) faults(v *page.Visit, st *rulesState) {
 	add("apps", st.otherFault)
 	add("new", st.newFault)
 	add("role", st.roleFault)
-	for _, i := range faulty(contradictions(st.Mine)) {
+	for _, i := range faulty(st.Mine.Contradictions()) {
 		add("app-"+strconv.Itoa(i), contradiction(v, st.Mine, i))
 	}
 }
 
 // contradiction says why a rule cannot be; nil where it can.
 func contradiction(v *page.Visit, p policy.Policy, i int) page.Said {
-	host, wrong := contradictions(p)[i]
+	host, wrong := p.Contradictions()[i]
 	switch {
 	case !wrong:
 		return nil
@@ -333,7 +326,7 @@ func (s *Server) nameRules(v *page.Visit, o org.Organization, st *rulesState, vi
 		if row.Person, err = s.nameOfMember(v, a.Person); err != nil {
 			return err
 		}
-		if was, there := saved[keyOf(a)]; there && was.Rule == a.Rule {
+		if was, there := saved[a.Key()]; there && was.Rule == a.Rule {
 			row.On, row.Reason = new(page.On(was.At, v.Now)), was.Reason
 			if row.By, err = s.nameOfActor(v, was.By); err != nil {
 				return err
@@ -381,7 +374,7 @@ type effectLine struct{ Says, Then page.Said }
 
 // checkRules asks whether the draft is to be saved, or shows again what cannot be.
 func (s *Server) checkRules(v *page.Visit, o org.Organization, st *rulesState, reason string, fault page.Said) error {
-	if st.newFault != nil || st.roleFault != nil || len(contradictions(st.Mine)) > 0 {
+	if st.newFault != nil || st.roleFault != nil || len(st.Mine.Contradictions()) > 0 {
 		st.status = http.StatusUnprocessableEntity
 		return s.showRules(v, o, st)
 	}
@@ -420,9 +413,9 @@ func (s *Server) saveRules(v *page.Visit, o org.Organization, st *rulesState, fo
 	p.Apps = slices.Clone(p.Apps)
 	blocks := st.blocks()
 	for i := range p.Apps {
-		if a := &p.Apps[i]; blocks[keyOf(*a)] {
+		if a := &p.Apps[i]; blocks[a.Key()] {
 			a.Reason = reason
-		} else if a.Rule != byKey(st.Base.Apps)[keyOf(*a)].Rule {
+		} else if a.Rule != byKey(st.Base.Apps)[a.Key()].Rule {
 			a.Reason = "" // it was that of another rule
 		}
 	}

@@ -51,7 +51,7 @@ func (p *Policy) Check(role func(id string) bool) error {
 			return err
 		}
 	}
-	return checkTogether(p.Apps)
+	return p.checkTogether()
 }
 
 func checkCeiling(c *grantset.Ceiling, role func(id string) bool) error {
@@ -82,8 +82,6 @@ func checkApp(a *App) error {
 		return fmt.Errorf("the rule for %s is neither allow, ask nor block", a.Host)
 	case client.CheckName(a.Name) != nil:
 		return fmt.Errorf("the name of the app at %s cannot be an app's: %w", a.Host, client.CheckName(a.Name))
-	case a.Rule == Block && a.Person != "":
-		return fmt.Errorf("%s is blocked for one person: a block is for everybody", a.Host)
 	case !utf8.ValidString(a.Reason) || utf8.RuneCountInString(a.Reason) > MaxReason || strings.ContainsFunc(a.Reason, unicode.IsControl):
 		return fmt.Errorf("the reason for %s has at most %d characters, and no control characters", a.Host, MaxReason)
 	}
@@ -91,25 +89,48 @@ func checkApp(a *App) error {
 }
 
 // checkTogether refuses two rules of which one never holds.
-func checkTogether(apps []App) error {
-	seen := map[[3]string]bool{}
-	blocked := map[string]bool{}
-	for i := range apps {
-		a := &apps[i]
-		key := [3]string{a.Host, client.NameKey(a.Name), a.Person}
-		if seen[key] {
+func (p *Policy) checkTogether() error {
+	seen := map[Key]bool{}
+	for i := range p.Apps {
+		a := &p.Apps[i]
+		if seen[a.Key()] {
 			return fmt.Errorf("there are two rules for %q at %s", a.Name, a.Host)
 		}
-		seen[key] = true
-		blocked[a.Host] = blocked[a.Host] || a.Rule == Block
+		seen[a.Key()] = true
 	}
-	for i := range apps {
-		a := &apps[i]
-		for top := a.Host; a.Rule != Block && top != ""; _, top, _ = strings.Cut(top, ".") {
-			if blocked[top] {
-				return fmt.Errorf("the rule %s for %q at %s never holds, because %s is blocked, whatever the name", a.Rule, a.Name, a.Host, top)
-			}
+	wrong := p.Contradictions()
+	for i := range p.Apps {
+		a := &p.Apps[i]
+		switch top, is := wrong[i]; {
+		case is && top == "":
+			return fmt.Errorf("%s is blocked for one person: a block is for everybody", a.Host)
+		case is:
+			return fmt.Errorf("the rule %s for %q at %s never holds, because %s is blocked, whatever the name", a.Rule, a.Name, a.Host, top)
 		}
 	}
 	return nil
+}
+
+// Contradictions finds rules that never hold: by the index of an app, the host whose
+// block it is, or "" where a block is for one person.
+func (p *Policy) Contradictions() map[int]string {
+	out, blocks := map[int]string{}, map[string]bool{}
+	for i := range p.Apps {
+		switch a := &p.Apps[i]; {
+		case a.Rule != Block:
+		case a.Person != "":
+			out[i] = ""
+		default:
+			blocks[a.Host] = true
+		}
+	}
+	for i := range p.Apps {
+		a := &p.Apps[i]
+		for top := a.Host; a.Rule != Block && top != ""; _, top, _ = strings.Cut(top, ".") {
+			if blocks[top] {
+				out[i] = top
+			}
+		}
+	}
+	return out
 }

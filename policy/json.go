@@ -45,7 +45,7 @@ type writtenApp struct {
 func (p Policy) JSON() []byte {
 	p = p.Tidy()
 	out := written{
-		Unknown: orAllow(p.Unknown), Known: orAllow(p.Known), Apps: []writtenApp{}, Widest: cmp.Or(p.Ceiling.Widest, grantset.Organization),
+		Unknown: p.Unknown.OrAllow(), Known: p.Known.OrAllow(), Apps: []writtenApp{}, Widest: cmp.Or(p.Ceiling.Widest, grantset.Organization),
 		ReadOnly: p.Ceiling.ReadOnly, NoPersonal: p.Ceiling.NoPersonal, Never: append([]string{}, p.Ceiling.Never...),
 		MaxDays: p.MaxDays, ReviewDays: p.ReviewDays, ChangedBy: p.ChangedBy, ChangedAt: p.ChangedAt, Version: p.Version,
 	}

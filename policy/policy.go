@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/client"
@@ -22,6 +23,9 @@ const (
 
 // Rules lists the rules, from the most open to the strictest.
 var Rules = []Rule{Allow, Ask, Block}
+
+// OrAllow is the rule, where none is Allow.
+func (r Rule) OrAllow() Rule { return cmp.Or(r, Allow) }
 
 // Bounds of a policy.
 const (
@@ -43,6 +47,12 @@ type App struct {
 	At     int64  // Unix seconds
 	Reason string
 }
+
+// Key is what a rule is for: there is one rule for each.
+type Key struct{ host, name, person string }
+
+// Key gives it.
+func (a *App) Key() Key { return Key{a.Host, client.NameKey(a.Name), a.Person} }
 
 // Policy is the rules of one organization: a value that is shared by pointer and
 // never changed. The zero Policy, and none, are no rules.
@@ -121,16 +131,9 @@ func (p *Policy) Decide(host, name, person string, preregistered bool) (Rule, *A
 	case all != nil:
 		return all.Rule, all
 	case preregistered:
-		return orAllow(p.Known), nil
+		return p.Known.OrAllow(), nil
 	}
-	return orAllow(p.Unknown), nil
-}
-
-func orAllow(r Rule) Rule {
-	if r == "" {
-		return Allow
-	}
-	return r
+	return p.Unknown.OrAllow(), nil
 }
 
 // below reports whether a host is another one, or a name below it.

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/journal"
@@ -191,13 +190,9 @@ func ruleOf(p *policy.Policy, of *policy.App) *policy.App {
 	if p == nil {
 		return nil
 	}
-	i := slices.IndexFunc(p.Apps, func(a policy.App) bool { return sameApp(&a, of) })
+	i := slices.IndexFunc(p.Apps, func(a policy.App) bool { return a.Key() == of.Key() })
 	if i < 0 {
 		return nil
 	}
 	return &p.Apps[i]
-}
-
-func sameApp(a, b *policy.App) bool {
-	return a.Host == b.Host && a.Person == b.Person && client.NameKey(a.Name) == client.NameKey(b.Name)
 }

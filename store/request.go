@@ -328,7 +328,7 @@ func (tx *Tx) allow(organization string, app policy.App, act Act) error {
 	if at.Policy != nil {
 		p = *at.Policy
 	}
-	p.Apps = slices.DeleteFunc(slices.Clone(p.Apps), func(a policy.App) bool { return a.Rule != policy.Block && sameApp(&a, &app) })
+	p.Apps = slices.DeleteFunc(slices.Clone(p.Apps), func(a policy.App) bool { return a.Rule != policy.Block && a.Key() == app.Key() })
 	p.Apps = append(p.Apps, app)
 	if err := tx.sign(&p, at, act); err != nil {
 		return err
