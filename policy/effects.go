@@ -68,13 +68,9 @@ func each(was, next *grantset.Ceiling) map[grantset.Withheld]grantset.Ceiling {
 	if next == nil {
 		return out
 	}
-	if why := next.WithholdsKind(grantset.Organization); why != "" {
-		widest := *was
-		widest.Widest = next.Widest
-		out[why] = widest
-	}
-	readOnly, noPersonal, never := *was, *was, *was
-	readOnly.ReadOnly, noPersonal.NoPersonal, never.Never = next.ReadOnly, next.NoPersonal, next.Never
+	widest, readOnly, noPersonal, never := *was, *was, *was, *was
+	widest.Widest, readOnly.ReadOnly, noPersonal.NoPersonal, never.Never = next.Widest, next.ReadOnly, next.NoPersonal, next.Never
+	out[next.WithholdsKind(grantset.Organization)] = widest // "" where it takes from nobody
 	out[grantset.ReadsOnly], out[grantset.KeepPersonal], out[grantset.NeverGiven] = readOnly, noPersonal, never
 	return out
 }

@@ -99,6 +99,7 @@ func TestCheck(t *testing.T) {
 		"two rules":                  {Apps: []App{named("good.example", "X", Ask), named("good.example", " x", Allow)}},
 		"never holds":                {Apps: []App{named("bad.example", "X", Allow), block}},
 		"bad.example is blocked":     {Apps: []App{block, named("a.bad.example", "X", Ask)}},
+		"X\" at bad.example never":   {Apps: []App{block, named("bad.example", "X", Ask)}},
 	} {
 		err := p.Check(func(id string) bool { return id == "r1" || id == "r2" })
 		switch {
@@ -149,8 +150,11 @@ func TestEffects(t *testing.T) {
 	}{
 		"nothing":            {nil, nil, nil},
 		"the same":           {&Policy{Ceiling: grantset.Ceiling{ReadOnly: true}}, &Policy{Ceiling: grantset.Ceiling{ReadOnly: true}}, nil},
+		"more than before":   {&Policy{Ceiling: grantset.Ceiling{Widest: grantset.Roles}}, &Policy{Ceiling: grantset.Ceiling{Widest: grantset.Everything}}, nil},
+		"all of them again":  {&Policy{Ceiling: grantset.Ceiling{Widest: grantset.Roles}}, &Policy{Ceiling: grantset.Ceiling{NoPersonal: true}}, nil},
 		"lifted":             {&Policy{Ceiling: grantset.Ceiling{ReadOnly: true}}, nil, nil},
 		"a block":            {nil, &Policy{Apps: []App{{Host: "bad.example", Rule: Block}}}, []Effect{{Host: "bad.example", Connections: 1}}},
+		"a rule that asks":   {nil, &Policy{Apps: []App{{Host: "x.example", Name: "X", Rule: Ask}, {Host: "x.example", Name: "Y", Person: "ann", Rule: Allow}}}, nil},
 		"a block by default": {nil, &Policy{Unknown: Block, Known: Block}, nil},
 		"no admin":           {nil, &Policy{Ceiling: grantset.Ceiling{Widest: grantset.Everything}}, []Effect{{Ceiling: grantset.NoAdmin, Connections: 1}}},
 		"roles only":         {nil, &Policy{Ceiling: grantset.Ceiling{Widest: grantset.Roles}}, []Effect{{Ceiling: grantset.RolesOnly, Connections: 3}}},
@@ -177,6 +181,9 @@ func TestJSON(t *testing.T) {
 	}
 	if got, err := Read([]byte(want)); err != nil || !reflect.DeepEqual(got, p.Tidy()) {
 		t.Errorf("%+v, %v", got, err)
+	}
+	if got := (Policy{Unknown: Allow, Known: Allow, Apps: []App{}, Ceiling: grantset.Ceiling{Widest: grantset.Organization, Never: []string{}}}).Tidy(); !reflect.DeepEqual(got, Policy{}) {
+		t.Errorf("what is the default is said: %+v", got)
 	}
 	if got, err := Read(Policy{}.JSON()); err != nil || !reflect.DeepEqual(got, Policy{}) {
 		t.Errorf("no rules are read as %+v, %v", got, err)
