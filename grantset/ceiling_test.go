@@ -300,3 +300,49 @@ func TestAuthorityIsTheIntersection(t *testing.T) {
 		}
 	}
 }
+
+// What a ceiling makes of a choice, beside what may be done: which option it counts as,
+// whether calls of which nobody says what they touch are within it, and whether an admin
+// counts as none. A set that nobody can have chosen stays nothing.
+func TestCeilingsMakeAnotherChoice(t *testing.T) {
+	roles := []org.Role{{ID: "a", Organization: "o", Circle: "x"}}
+	admin, member := org.NewMember("ada", "o", true, roles), org.NewMember("tor", "o", false, roles)
+	everything, whole, picked := Set{Kind: Everything}, Set{Kind: Organization}, Set{Kind: Roles, Picks: []Pick{{"a", true}}}
+	for _, tt := range []struct {
+		by     org.Member
+		chosen Set
+		c      Ceiling
+		kind   Kind
+		whole  bool
+		keeps  bool // the rights of an admin
+	}{
+		{admin, everything, Ceiling{}, Everything, true, false},
+		{admin, everything, Ceiling{Widest: Organization}, Everything, true, false},
+		{admin, everything, Ceiling{ReadOnly: true}, Everything, true, false},
+		{admin, everything, Ceiling{NoPersonal: true}, Organization, true, false},
+		{admin, everything, Ceiling{Never: []string{"z"}}, Everything, false, false},
+		{admin, everything, Ceiling{Widest: Everything}, Roles, false, true},
+		{admin, everything, Ceiling{Widest: Roles}, Roles, false, true},
+		{admin, whole, Ceiling{NoPersonal: true}, Organization, true, false},
+		{admin, whole, Ceiling{Widest: Everything}, Roles, false, true},
+		{admin, picked, Ceiling{Widest: Roles}, Roles, false, true},
+		{member, everything, Ceiling{}, Everything, true, false},
+		{member, everything, Ceiling{Widest: Everything}, Everything, true, false},
+		{member, everything, Ceiling{ReadOnly: true}, Roles, true, false},
+		{member, everything, Ceiling{NoPersonal: true}, Roles, true, false},
+		{member, everything, Ceiling{Never: []string{"a"}}, Roles, false, false},
+		{member, everything, Ceiling{Never: []string{"z"}}, Everything, true, false},
+		{member, everything, Ceiling{Widest: Roles}, Roles, false, false},
+		{member, whole, Ceiling{NoPersonal: true}, Organization, true, false},
+		{member, whole, Ceiling{ReadOnly: true}, Roles, true, false},
+		{member, picked, Ceiling{ReadOnly: true}, Roles, false, false},
+	} {
+		a := tt.chosen.Narrow(tt.by, &tt.c)
+		if a.Kind() != tt.kind || a.Whole() != tt.whole || a.KeepsAdmin() != tt.keeps || a.Member().Admin != tt.by.Admin {
+			t.Errorf("%s of %s under %+v: %s, whole %t, keeps the admin %t, admin %t, want %+v", tt.chosen.Kind, tt.by.Person, tt.c, a.Kind(), a.Whole(), a.KeepsAdmin(), a.Member().Admin, tt)
+		}
+		if none := (Set{}).Narrow(tt.by, &tt.c); none.MayReadOrganization() || none.Whole() || none.MayAdminister() || none.ActsAsAdmin() && none.MayRead(org.Item{Organization: "o", Role: "a", Circle: "x"}) {
+			t.Errorf("nothing, of %s under %+v, gives something: %s", tt.by.Person, tt.c, none.Kind())
+		}
+	}
+}

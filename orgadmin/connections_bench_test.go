@@ -8,23 +8,25 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "github.com/ncruces/go-sqlite3/driver"
 
 	"github.com/grantkeeper/grantkeeper/page/pagetest"
 	"github.com/grantkeeper/grantkeeper/policy"
+	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/store/pgtest"
 )
 
 // manyConnections gives a site with so many approvals that live in Nordlys, past the
 // store: of a client each and of a fifth as many people, made within two years. Half
 // were reviewed of late.
-func manyConnections(b *testing.B, n int) *site {
+func manyConnections(b *testing.B, place store.Options, driver, source string, n int) *site {
 	b.Helper()
-	place := pagetest.NewPlace(b)
 	s := openSite(b, place, nil)
 	s.Furnish()
 	now := s.Store.Now().Unix()
 	s.Do(s.Store.Close())
-	db, err := sql.Open("sqlite3", "file:"+place.Path)
+	db, err := sql.Open(driver, source)
 	s.Do(err)
 	tx, err := db.Begin()
 	s.Do(err)
@@ -61,9 +63,27 @@ func manyConnections(b *testing.B, n int) *site {
 }
 
 // What the pages of an organization's admins take where 100,000 connections live, the
-// page and all that it asks included.
+// page and all that it asks included, on both engines.
 func BenchmarkAdminPages(b *testing.B) {
-	s := manyConnections(b, 100_000)
+	b.Run("SQLite", func(b *testing.B) {
+		place := pagetest.NewPlace(b)
+		adminPages(b, manyConnections(b, place, "sqlite3", "file:"+place.Path, 100_000))
+	})
+	pg, err := pgtest.Start()
+	if err != nil {
+		b.Fatal(err, "- run scripts/setup-debian.sh")
+	}
+	b.Cleanup(func() { pg.Stop() })
+	b.Run("PostgreSQL", func(b *testing.B) {
+		at, err := pg.Schema()
+		if err != nil {
+			b.Fatal(err)
+		}
+		adminPages(b, manyConnections(b, store.Options{URL: at}, "pgx", at, 100_000))
+	})
+}
+
+func adminPages(b *testing.B, s *site) {
 	s.Unlisted()
 	s.WithRules(policy.Policy{ReviewDays: 365, Apps: []policy.App{{Host: "app.ledgerlens.example", Name: "Ledger Lens", Rule: policy.Ask}}})
 	s.Asks("tor", "ledgerlens", "Figures.")
