@@ -336,13 +336,28 @@ func TestCeilingsMakeAnotherChoice(t *testing.T) {
 		{member, whole, Ceiling{NoPersonal: true}, Organization, true, false},
 		{member, whole, Ceiling{ReadOnly: true}, Roles, true, false},
 		{member, picked, Ceiling{ReadOnly: true}, Roles, false, false},
+		{member, picked, Ceiling{}, Roles, false, false},
+		{member, whole, Ceiling{}, Organization, true, false},
 	} {
 		a := tt.chosen.Narrow(tt.by, &tt.c)
+		if free := tt.chosen.Narrow(tt.by, nil); tt.c.Zero() && (free.Whole() != tt.whole || free.Kind() != tt.kind) {
+			t.Errorf("%s of %s under none: %s, whole %t", tt.chosen.Kind, tt.by.Person, free.Kind(), free.Whole())
+		}
 		if a.Kind() != tt.kind || a.Whole() != tt.whole || a.KeepsAdmin() != tt.keeps || a.Member().Admin != tt.by.Admin {
 			t.Errorf("%s of %s under %+v: %s, whole %t, keeps the admin %t, admin %t, want %+v", tt.chosen.Kind, tt.by.Person, tt.c, a.Kind(), a.Whole(), a.KeepsAdmin(), a.Member().Admin, tt)
 		}
 		if none := (Set{}).Narrow(tt.by, &tt.c); none.MayReadOrganization() || none.Whole() || none.MayAdminister() || none.ActsAsAdmin() && none.MayRead(org.Item{Organization: "o", Role: "a", Circle: "x"}) {
 			t.Errorf("nothing, of %s under %+v, gives something: %s", tt.by.Person, tt.c, none.Kind())
 		}
+	}
+}
+
+// Roles of no circle share none: an admin's approval that is without one of them does not
+// read its private items through another.
+func TestRolesOfNoCircle(t *testing.T) {
+	admin := org.NewMember("ada", "o", true, []org.Role{{ID: "a", Organization: "o"}})
+	a := Set{Kind: Everything}.Narrow(admin, &Ceiling{Never: []string{"z"}})
+	if i := (org.Item{Organization: "o", Role: "z", Private: true}); a.MayRead(i) {
+		t.Error("it reads what is private")
 	}
 }
