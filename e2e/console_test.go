@@ -113,7 +113,7 @@ func TestConsoleInBrowser(t *testing.T) {
 	for _, path := range []string{
 		"/", "/?range=30d", "/clients", "/clients/" + wide, "/clients/" + wide + "/disable", "/clients/" + f.client, "/clients/" + f.client + "/enable",
 		"/approvals", "/approvals?person=nobody", "/approvals/" + approval + "/revoke", "/events",
-		"/approvals/" + approval + "/explain", "/revoke-many", "/inspect", "/add-client", "/delete-unapproved", "/clients/" + f.client + "/delete",
+		"/approvals/" + approval + "/explain", "/approvals/" + approval + "/activity", "/revoke-many", "/inspect", "/add-client", "/delete-unapproved", "/clients/" + f.client + "/delete",
 		"/people", "/people?q=nobody", "/people/" + person, "/people/" + person + "/deactivate", "/people/" + person + "/link", "/add-person",
 		"/organizations", "/organizations/" + organization, "/organizations/" + organization + "/members", "/organizations/" + organization + "/turn-off", "/organizations/" + organization + "/add-member",
 		"/health", "/attempts", "/attempts?range=week", "/attempts/" + attempt, "/clients/none",

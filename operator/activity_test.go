@@ -2,6 +2,7 @@ package operator
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -57,4 +58,42 @@ func TestActivity(t *testing.T) {
 	}
 	o.want(404, "GET", "/v1/approvals/00000000000000000000000000000000/activity", "")
 	o.want(404, "GET", "/v1/approvals/x/activity", "")
+	wantExport(t, o, id)
+}
+
+// The export has each line with its approval, and ends with the numbers of all.
+func wantExport(t *testing.T, o *office, id string) {
+	t.Helper()
+	export := func(query string) string {
+		t.Helper()
+		r, w := httptest.NewRequest("GET", "http://127.0.0.1:8081/v1/activity/export"+query, nil), httptest.NewRecorder()
+		r.SetBasicAuth(User, password)
+		o.handler.ServeHTTP(w, r)
+		if w.Code != 200 || w.Header().Get("Content-Type") != "application/jsonl" {
+			t.Fatalf("%s: %d %s", query, w.Code, w.Body)
+		}
+		return w.Body.String()
+	}
+	all := export("")
+	lines := strings.Split(strings.TrimSpace(all), "\n")
+	if want := fmt.Sprintf(`{"approvals":1,"records":2,"counts":1,"gaps":%d}`, len(lines)-4); lines[len(lines)-1] != want || strings.Contains(all, "secret") {
+		t.Errorf("%s, want at its end %s", all, want)
+	}
+	if begin := `{"approval":"` + id + `","client":"client1","person":"ada",`; !strings.HasPrefix(lines[0], begin) || !strings.Contains(lines[0], `"did":"closed"`) || !strings.Contains(lines[2], `"items":3`) {
+		t.Errorf("%q, %q", lines[0], lines[2])
+	}
+	for _, query := range []string{"?person=tor", "?until=1h", "?client=other"} {
+		if got := export(query); !strings.Contains(got, `{"approvals":0,"records":0,"counts":0,"gaps":`) {
+			t.Errorf("%s: %s", query, got)
+		}
+	}
+	for _, query := range []string{"?approval=" + id, "?person=ada&since=1h", "?organization=nordlys"} {
+		if got := export(query); !strings.Contains(got, `"records":2`) {
+			t.Errorf("%s: %s", query, got)
+		}
+	}
+	o.want(404, "GET", "/v1/activity/export?approval=x", "")
+	o.want(404, "GET", "/v1/activity/export?approval=00000000000000000000000000000000", "")
+	o.want(400, "GET", "/v1/activity/export?since=soon", "")
+	o.want(400, "GET", "/v1/activity/export?kind=x", "")
 }

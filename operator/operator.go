@@ -173,6 +173,7 @@ func (s *Server) readRoutes(mux *http.ServeMux) {
 	mux.Handle("GET /v1/events/anchor", s.answer(s.anchor))
 	mux.Handle("GET /v1/events/blocks", s.answer(s.blocks))
 	mux.Handle("GET /v1/events/proof", http.HandlerFunc(s.proof))
+	mux.Handle("GET /v1/activity/export", http.HandlerFunc(s.exportActivity))
 	mux.Handle("GET /v1/attempts", s.answer(s.attempts))
 	mux.Handle("GET /v1/attempts/reasons", s.answer(s.attemptReasons))
 	mux.Handle("GET /v1/attempts/{id}", s.answer(s.attempt))

@@ -195,6 +195,7 @@ func (w workshop) ofAttempts() {
 	if len(list) == 0 {
 		w.Fatal("the client of the demo has made no attempt")
 	}
+	w.text("activity export", "--since", "30d")
 	w.json("items next", "", "attempts reasons")
 	w.json("id began client name host person step reached result reason says do who steps seen_before", "", "attempts show", list[0].(map[string]any)["id"].(string))
 }

@@ -88,7 +88,7 @@ func rootCommand(stderr io.Writer) *cobra.Command {
 	for _, c := range []*cobra.Command{
 		devCommand(g), demoCommand(g), serveCommand(g), initCommand(g), configCommand(g),
 		clientCommand(g), approvalCommand(g), personCommand(g), organizationCommand(g), directoryCommand(g), serviceCommand(g),
-		eventsCommand(g), attemptsCommand(g), tokenCommand(g), operatorCommand(g),
+		eventsCommand(g), activityCommand(g), attemptsCommand(g), tokenCommand(g), operatorCommand(g),
 		doctorCommand(g), migrateCommand(g, store.Migrations()), backupCommand(g), keysCommand(g), gcCommand(g),
 		explainCommand(g), drillCommand(g), completionCommand(), versionCommand(g),
 	} {

@@ -38,6 +38,7 @@ var (
 	membersTemplate       = parsePage("members.html")
 	healthTemplate        = parsePage("health.html")
 	explainTemplate       = parsePage("explain.html", "parts.html")
+	activityTemplate      = parsePage("activity.html", "parts.html")
 	inspectTemplate       = parsePage("inspect.html")
 	linkTemplate          = parsePage("link.html")
 	attemptsTemplate      = parsePage("attempts.html", "attemptparts.html")

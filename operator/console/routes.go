@@ -40,6 +40,7 @@ func routes() []route {
 		asks("/add-client", operator.Administer, (*Server).addClient),
 		asks("/clients/{id}/delete", operator.Administer, (*Server).deleteClient),
 		asks("/delete-unapproved", operator.Administer, (*Server).deleteUnapproved),
+		{"/approvals/{id}/activity", operator.Read, (*Server).activityPage, nil},
 		{"/approvals/{id}/explain", operator.Read, (*Server).explainPage, nil},
 		asks("/revoke-many", operator.Administer, (*Server).revokeMany),
 		{"/inspect", operator.Read, (*Server).inspectForm, (*Server).inspectToken},

@@ -70,6 +70,7 @@ var reviewedRights = map[string]operator.Rights{
 	"POST /delete-unapproved":                              operator.Administer,
 	"GET /revoke-many":                                     operator.Administer,
 	"POST /revoke-many":                                    operator.Administer,
+	"GET /approvals/{id}/activity":                         operator.Read,
 	"GET /approvals/{id}/explain":                          operator.Read,
 	"GET /inspect":                                         operator.Read,
 	"POST /inspect":                                        operator.Read,

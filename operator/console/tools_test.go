@@ -1,11 +1,15 @@
 package console
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/activity"
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -62,6 +66,39 @@ func TestExplainInTheConsole(t *testing.T) {
 	b.asks("GET", path+"?call=nonsense", nil).want(200).says("It is live")
 	b.asks("GET", path+"?x=1", nil).want(400)
 	b.asks("GET", "/approvals/"+strings.Repeat("0", 32)+"/explain", nil).want(404)
+}
+
+// What a client did is told without what items are called (decision V72).
+func TestActivityInTheConsole(t *testing.T) {
+	o, live, _ := withNamed(t)
+	b, path := o.signedIn("rita"), "/approvals/"+live+"/activity"
+	b.asks("GET", path, nil).want(200).says("No call that changed something")
+	r, err := o.Store.RecordActivity()
+	o.Do(err)
+	t.Cleanup(func() { r.Close() })
+	of, err := approval.ParseID(live)
+	o.Do(err)
+	for n := range 60 {
+		r.Begin().Done(of, activity.Record{Way: activity.API, Outcome: activity.Done, Status: 200, Method: "PUT", Path: "/notes/secret",
+			Item: identity.Item{ID: "secret", Title: "secret", Detail: "secret", Kind: fmt.Sprintf("<b>note %d.", n), Did: identity.Closed, Private: true}})
+	}
+	r.Refuse(of, activity.Record{Way: activity.MCP, Method: "POST", Path: "/api/v5/mcp", Tool: "burn", Reason: "role_is_read_only", Item: identity.Item{Role: "gone"}})
+	r.Read(of, identity.Item{Kind: "order", Count: 1234})
+	o.Do(r.Flush())
+	p := b.asks("GET", path+"?outcome=", nil).want(200).says("refused role_is_read_only", "gone", "closed <b>note 59.", "reads order", "1234", "Something may be missing from", "nothing was recorded yet")
+	if strings.Contains(p.body, "secret") {
+		t.Errorf("a title is told: %s", p.body)
+	}
+	next := ""
+	for _, a := range p.all("a") {
+		if href := attribute(a, "href"); strings.Contains(href, "after=") {
+			next = href
+		}
+	}
+	b.asks("GET", next, nil).want(200).says("<b>note 0.").saysNot("<b>note 59.")
+	b.asks("GET", path+"?outcome=refused", nil).want(200).says("burn").saysNot("note 5")
+	b.asks("GET", path+"?after=x", nil).want(400)
+	b.asks("GET", "/approvals/"+strings.Repeat("0", 32)+"/activity", nil).want(404)
 }
 
 // A token is said what it is, and does not stand on the page.
