@@ -6,7 +6,7 @@ export PATH := $(PATH):/usr/local/go/bin
 
 FUZZTIME ?= 30s
 
-.PHONY: test lint setup build release bench bench-postgres bench-scale flood timing signin faults seeds fuzz screenshots dev clean
+.PHONY: test lint setup build release bench bench-postgres bench-scale flood timing signin faults seeds activity fuzz screenshots dev clean
 
 # Everything, with the race detector, browser tests included, the longest first so
 # that they run beside the others; fails when a test was skipped.
@@ -84,6 +84,12 @@ SEEDS ?= 1000
 
 seeds: setup
 	PGONLY=1 go test ./store -run '^TestF11NodesInOneProcess$$' -count=1 -v -timeout 0 -args -seeds $(SEEDS)
+
+# What apps did, through servers that are killed: make activity CHANGES=10000
+CHANGES ?= 10000
+
+activity: setup
+	go test ./e2e -run '^TestActivityThroughKills$$' -count=1 -v -timeout 0 -args -activity $(CHANGES)
 
 # Each fuzz target of the module for FUZZTIME.
 fuzz:
