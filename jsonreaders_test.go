@@ -26,7 +26,7 @@ var mayBeLax = reviewed{
 	{"a command, which shows what its own server answers and decides nothing", `
 		cmd/grantkeeper/change.go:global.tell remote/remote.go:Server.Page
 		cmd/grantkeeper/directorycmd.go:global.importDirectory cmd/grantkeeper/directorycmd.go:writeEntries
-		cmd/grantkeeper/eventscmd.go:eventID cmd/grantkeeper/eventscmd.go:global.writeEvent
+		cmd/grantkeeper/activitycmd.go:exportActivity cmd/grantkeeper/eventscmd.go:eventID cmd/grantkeeper/eventscmd.go:global.writeEvent
 		cmd/grantkeeper/explain.go:runExplain remote/remote.go:Server.Do
 		remote/remote.go:Server.Missing
 		remote/remote.go:Server.refusal`},

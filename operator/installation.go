@@ -224,12 +224,13 @@ type sweptObject struct {
 	Sessions  int    `json:"sessions"`
 	Resets    int    `json:"resets"` // links to set a password
 	Events    int    `json:"events"`
+	Activity  int    `json:"activity"` // records of what clients did, and counts
 }
 
 // sweep deletes expired rows, or counts them in a dry run.
 func (s *Server) sweep(c Call, body sweepBody) (any, error) {
 	swept, err := s.sweepOrCount(c.Context(), body.DryRun)
-	return sweptObject{"gc", body.DryRun, swept.Clients, swept.Ended, swept.Approvals, swept.Sessions, swept.Resets, swept.Events}, err
+	return sweptObject{"gc", body.DryRun, swept.Clients, swept.Ended, swept.Approvals, swept.Sessions, swept.Resets, swept.Events, swept.Activity}, err
 }
 
 type restoredObject struct {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/activity"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 )
@@ -52,6 +53,8 @@ func (s *Store) Expired(ctx context.Context, at time.Time) (Swept, error) {
 			[]any{at.Add(-OperatorSessionIdle).Unix(), at.Add(-OperatorSessionMax).Unix()}},
 		{&out.Resets, `SELECT COUNT(*) FROM reset WHERE ends_at <= $1`, []any{at.Unix()}},
 		{&out.Events, `SELECT COUNT(*) FROM journal WHERE id < $1`, []any{journalBefore(s.options, at)}},
+		{&out.Activity, `SELECT (SELECT COUNT(*) FROM activity WHERE day < $1) + (SELECT COUNT(*) FROM activity_tally WHERE hour < $2)`,
+			[]any{activity.FirstDay(at, s.options.ActivityKeep), activity.FirstDay(at, s.options.ActivityKeep) * 24 * 3600}},
 	} {
 		if err := s.reader.QueryRowContext(ctx, c.text, c.args...).Scan(c.into); err != nil {
 			return Swept{}, engine.Unavailable("expired", err)

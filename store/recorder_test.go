@@ -395,6 +395,9 @@ func TestActivityIsKeptForAWhile(t *testing.T) {
 	if len(h.recorded(t, ActivityFilter{Approval: id})) != 0 || len(tallies) != 0 || err != nil {
 		t.Errorf("still told: %+v, %v", tallies, err)
 	}
+	if due, err := h.Due(ctx); err != nil || due.Activity != 2 || rows() != 2 {
+		t.Errorf("due: %+v, %v, %d rows", due, err, rows())
+	}
 	swept, err := h.Sweep(ctx)
 	if err != nil || swept.Activity != 2 || rows() != 0 {
 		t.Errorf("%+v, %v, %d rows", swept, err, rows())

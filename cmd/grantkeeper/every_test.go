@@ -202,7 +202,7 @@ func (w workshop) ofAttempts() {
 
 func (w workshop) ofTheInstallation() {
 	w.json("checks warnings faults", "", "doctor")
-	w.json("clients ended approvals sessions resets events dry_run", "", "gc", "--dry-run")
+	w.json("clients ended approvals sessions resets events activity dry_run", "", "gc", "--dry-run")
 	w.json("number file taken", "", "keys add")
 	w.json("id number state approvals", "", "keys rotate")
 	w.json("items", "", "keys list")

@@ -44,6 +44,7 @@ func showCollected(w io.Writer, o map[string]any) {
 		{"sessions", "sessions"},
 		{"resets", "links to set a password"},
 		{"events", "entries of the journal"},
+		{"activity", "records of what apps did"},
 	} {
 		fmt.Fprintf(w, "%7s  %s\n", terminal.InWords(o[line.name]), line.what)
 	}
