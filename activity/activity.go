@@ -35,9 +35,6 @@ const (
 	Allowed    Outcome = "allowed"    // another proxy was told that it may pass: what became of it is not seen here
 )
 
-// Outcomes are all of them.
-var Outcomes = []Outcome{Done, Failed, Refused, Unanswered, Allowed}
-
 // OutcomeOf gives what the status of a service's answer says of a call.
 func OutcomeOf(status int) Outcome {
 	switch {

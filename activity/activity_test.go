@@ -48,12 +48,17 @@ func TestPath(t *testing.T) {
 		"/api/v5/actions#secret":        "/api/v5/actions",
 		"/api/v5/actions/?a?b":          "/api/v5/actions/",
 		"":                              "",
-		"*":                             "*",
-		"/a%2Fb/%3Fc":                   "/a%2Fb/%3Fc",
-		"/caf\u00e9/\x00\x1b \xff":      "/caf%C3%A9/%00%1B%20%FF",
-		"/a/svo_" + long[:43]:           "/a/…",
-		"/a/" + long[:40]:               "/a/…",
-		"/a/" + long[:39]:               "/a/" + long[:39],
+		"?secret":                       "",
+		"/a\x7f":                        "/a%7F",
+		"/" + strings.Repeat("a-", 50):  "/" + strings.Repeat("a-", 50),
+		strings.Repeat("/abcdefghi-", 23) + "/abcd": strings.Repeat("/abcdefghi-", 22) + "/…",
+		strings.Repeat("/abcdefg", 32):              strings.Repeat("/abcdefg", 32),
+		"*":                                         "*",
+		"/a%2Fb/%3Fc":                               "/a%2Fb/%3Fc",
+		"/caf\u00e9/\x00\x1b \xff":                  "/caf%C3%A9/%00%1B%20%FF",
+		"/a/svo_" + long[:43]:                       "/a/…",
+		"/a/" + long[:40]:                           "/a/…",
+		"/a/" + long[:39]:                           "/a/" + long[:39],
 		"/a/" + strings.ReplaceAll(long[:40], "a", "%61"): "/a/…",
 		"/a/" + long[:20] + "%61" + long[:19]:             "/a/…",
 		"/" + strings.Repeat("a-", 51):                    "/…",
@@ -62,7 +67,7 @@ func TestPath(t *testing.T) {
 		"/" + strings.Repeat("ab-cd/", 60):                "/" + strings.Repeat("ab-cd/", 42)[:251] + "/…",
 	} {
 		got := Path(target)
-		if len(got) > MaxPath {
+		if len(got) > maxPath {
 			t.Errorf("%q: %d bytes", target, len(got))
 		}
 		if got != want {
@@ -85,7 +90,7 @@ func FuzzClean(f *testing.F) {
 		for name, one := range map[string]struct {
 			text string
 			most int
-		}{"method": {r.Method, 16}, "path": {r.Path, MaxPath}, "tool": {r.Tool, MaxTool}, "reason": {r.Reason, 64},
+		}{"method": {r.Method, 16}, "path": {r.Path, maxPath}, "tool": {r.Tool, maxTool}, "reason": {r.Reason, 64},
 			"id": {r.Item.ID, 400}, "title": {r.Item.Title, 400}, "kind": {r.Item.Kind, 400}, "detail": {r.Item.Detail, 400}, "role": {r.Item.Role, 64}} {
 			switch {
 			case len(one.text) > one.most:
@@ -136,6 +141,7 @@ func TestTell(t *testing.T) {
 		{"personal, deleted", identity.Item{Title: "x", Did: identity.Deleted, Personal: true}, "", HiddenPersonal, HiddenAll},
 		{"deleted later", identity.Item{Title: "x", ID: "d"}, "", HiddenDeleted, HiddenAll},
 		{"private later", identity.Item{Title: "x", ID: "p", Role: "buddy"}, HiddenPrivate, HiddenPrivate, HiddenAll},
+		{"moved later to another circle", identity.Item{Title: "x", ID: "m", Role: "treasurer", Private: true}, HiddenPrivate, "", HiddenAll},
 		{"personal later", identity.Item{Title: "x", ID: "o"}, "", HiddenPersonal, HiddenAll},
 		{"nothing told", identity.Item{}, "", "", ""},
 	} {
@@ -148,7 +154,7 @@ func TestTell(t *testing.T) {
 			who.v.Learn([]Record{
 				{Outcome: Done, Item: identity.Item{ID: "d", Did: identity.Deleted}}, {Outcome: Done, Item: identity.Item{ID: "d"}},
 				{Outcome: Refused, Item: identity.Item{ID: "p"}}, {Outcome: Done, Item: identity.Item{ID: "p", Private: true}}, {Outcome: Done, Item: identity.Item{ID: "p"}},
-				{Outcome: Done, Item: identity.Item{ID: "o", Personal: true}},
+				{Outcome: Done, Item: identity.Item{ID: "o", Personal: true}}, {Outcome: Done, Item: identity.Item{ID: "m", Role: "secretary"}},
 			})
 			got, why := who.v.Tell(r)
 			if why != who.want {
@@ -272,5 +278,56 @@ func TestLatestGapFirst(t *testing.T) {
 	a, b := Gap{ID: "a", From: 1}, Gap{ID: "b", From: 2}
 	if a.Compare(b) <= 0 || b.Compare(a) >= 0 || a.Compare(a) != 0 {
 		t.Error("order")
+	}
+}
+
+// What a service would not have been let say is not kept, whoever says it.
+func TestClean(t *testing.T) {
+	run := func(text string) string { return strings.Repeat(text, 40) }
+	for _, tt := range []struct {
+		name      string
+		item, was identity.Item // the second is what is kept
+	}{
+		{"as it is", identity.Item{ID: "17", Title: "Büdget", Kind: "order", Detail: "Text", Role: "r:1", Did: identity.Closed, Count: 3},
+			identity.Item{ID: "17", Title: "Büdget", Kind: "order", Detail: "Text", Role: "r:1", Did: identity.Closed, Count: 3}},
+		{"controls", identity.Item{ID: "a\nb", Title: "\x00", Kind: "\u202e", Detail: "\x1b[1m"}, identity.Item{}},
+		{"a role", identity.Item{Role: strings.Repeat("!", 63) + "~"}, identity.Item{Role: strings.Repeat("!", 63) + "~"}},
+		{"a long role", identity.Item{Role: strings.Repeat("r", 65)}, identity.Item{}},
+		{"a role with a space", identity.Item{Role: "a b"}, identity.Item{}},
+		{"a role beyond ASCII", identity.Item{Role: "é"}, identity.Item{}},
+		{"what is not known to be done", identity.Item{Did: "burnt"}, identity.Item{}},
+		{"fewer than none", identity.Item{Count: -1}, identity.Item{}},
+		{"too many", identity.Item{Count: identity.MaxItemCount + 1}, identity.Item{Count: identity.MaxItemCount}},
+		{"tokens", identity.Item{ID: run("a"), Title: "x " + run("z"), Kind: run("A"), Detail: run("Z")}, identity.Item{ID: Cut, Title: Cut, Kind: Cut, Detail: Cut}},
+		{"tokens of digits", identity.Item{ID: run("0"), Title: run("9"), Kind: run("%61")[:99] + "b"}, identity.Item{ID: Cut, Title: Cut, Kind: run("%61")[:99] + "b"}},
+		{"no tokens", identity.Item{ID: run("`"), Title: run("{"), Kind: run("@"), Detail: run("[")}, identity.Item{ID: run("`"), Title: run("{"), Kind: run("@"), Detail: run("[")}},
+		{"nor these", identity.Item{ID: run("/"), Title: run(":"), Kind: strings.Repeat("a", 39) + "-" + strings.Repeat("a", 39)},
+			identity.Item{ID: run("/"), Title: run(":"), Kind: strings.Repeat("a", 39) + "-" + strings.Repeat("a", 39)}},
+	} {
+		if got := Clean(Record{Item: tt.item}).Item; got != tt.was {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.was)
+		}
+	}
+	for _, did := range []identity.Did{identity.Created, identity.Changed, identity.Closed, identity.Deleted, identity.Viewed} {
+		if got := Clean(Record{Item: identity.Item{Did: did}}).Item.Did; got != did {
+			t.Errorf("%s is %q", did, got)
+		}
+	}
+	for method, want := range map[string]string{"PROPPATCH-ABCDEF": "PROPPATCH-ABCDEF", "PROPPATCH-ABCDEFG": "PROPPATCH-ABC…", "PROPPATCH-ABéééé": "PROPPATCH-AB…", "G\x00T": "G\uFFFDT"} {
+		if got := Clean(Record{Method: method}).Method; got != want {
+			t.Errorf("%q is %q, want %q", method, got, want)
+		}
+	}
+}
+
+// What is written for programs is what is told.
+func TestLines(t *testing.T) {
+	r := Record{ID: "1", Path: "/notes/x", Outcome: Done, Item: identity.Item{ID: "x", Title: "x", Detail: "x", Kind: "note", Did: identity.Changed}}
+	if got := (Viewer{}).Line(r); got.Title != "" || got.Detail != "" || got.Path != Cut || got.Kind != "note" {
+		t.Errorf("to nobody: %+v", got)
+	}
+	ada := org.NewMember("ada", "nordlys", false, nil)
+	if got := viewer(ada, true).Line(r); got.Title != "x" || got.Detail != "x" || got.Path != "/notes/x" || got.Did != "changed" {
+		t.Errorf("to its person: %+v", got)
 	}
 }

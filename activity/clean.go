@@ -11,8 +11,8 @@ import (
 
 // Bounds of a record's texts, in bytes.
 const (
-	MaxPath   = 256
-	MaxTool   = 128
+	maxPath   = 256
+	maxTool   = 128
 	maxMethod = 16
 	maxReason = 64
 )
@@ -24,7 +24,7 @@ const Cut = "…"
 // without controls, and nothing in it may be a token. It changes nothing of a record that
 // it gave.
 func Clean(r Record) Record {
-	r.Method, r.Tool, r.Reason = visible(r.Method, maxMethod), unsecret(visible(r.Tool, MaxTool)), visible(r.Reason, maxReason)
+	r.Method, r.Tool, r.Reason = visible(r.Method, maxMethod), unsecret(visible(r.Tool, maxTool)), visible(r.Reason, maxReason)
 	r.Path = Path(r.Path)
 	r.Item = cleanItem(r.Item)
 	return r
@@ -70,10 +70,10 @@ func Path(target string) string {
 		segments[i] = s
 	}
 	path := strings.Join(segments, "/")
-	if len(path) <= MaxPath {
+	if len(path) <= maxPath {
 		return path
 	}
-	whole := strings.LastIndexByte(path[:MaxPath-len("/"+Cut)+1], '/')
+	whole := strings.LastIndexByte(path[:maxPath-len("/"+Cut)+1], '/')
 	return path[:max(whole, 0)] + "/" + Cut
 }
 

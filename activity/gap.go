@@ -13,9 +13,6 @@ const (
 	Before  Why = "before"   // nothing was recorded yet
 )
 
-// Whys are all of them.
-var Whys = []Why{Stopped, Full, Off, SetBack, Before}
-
 // A Gap is a time, both ends included, from which records may be missing, whosever they are.
 type Gap struct {
 	ID       string

@@ -68,20 +68,13 @@ func (v Viewer) hides(r Record) Hidden {
 	case at.Personal && (!v.Own || !m.MayRead(org.Item{Organization: m.Organization, Person: v.Person})):
 		return HiddenPersonal
 	case at.Personal:
-	case at.Private && !m.MayRead(org.Item{Organization: m.Organization, Role: at.Role, Circle: v.circle(at.Role), Private: true}):
+	case at.Private && !m.MayRead(org.Item{Organization: m.Organization, Role: at.Role, Circle: v.Circle(at.Role), Private: true}):
 		return HiddenPrivate
 	}
 	if gone {
 		return HiddenDeleted
 	}
 	return ""
-}
-
-func (v Viewer) circle(role string) string {
-	if v.Circle == nil || role == "" {
-		return ""
-	}
-	return v.Circle(role)
 }
 
 // Learn has the viewer know of each item what these records, the newest first, say last of
