@@ -337,6 +337,7 @@ func TestCeilingsMakeAnotherChoice(t *testing.T) {
 		{member, whole, Ceiling{ReadOnly: true}, Roles, true, false},
 		{member, picked, Ceiling{ReadOnly: true}, Roles, false, false},
 		{member, picked, Ceiling{}, Roles, false, false},
+		{admin, picked, Ceiling{Never: []string{"z"}}, Roles, false, false},
 		{member, whole, Ceiling{}, Organization, true, false},
 	} {
 		a := tt.chosen.Narrow(tt.by, &tt.c)
@@ -345,6 +346,9 @@ func TestCeilingsMakeAnotherChoice(t *testing.T) {
 		}
 		if a.Kind() != tt.kind || a.Whole() != tt.whole || a.KeepsAdmin() != tt.keeps || a.Member().Admin != tt.by.Admin {
 			t.Errorf("%s of %s under %+v: %s, whole %t, keeps the admin %t, admin %t, want %+v", tt.chosen.Kind, tt.by.Person, tt.c, a.Kind(), a.Whole(), a.KeepsAdmin(), a.Member().Admin, tt)
+		}
+		if a.KeepsPersonal() != tt.c.NoPersonal || a.ReadOnly() != tt.c.ReadOnly || (a.Never() != nil) != (tt.kind != Roles && tt.by.Admin && tt.c.Never != nil) {
+			t.Errorf("%s of %s under %+v: keeps personal items %t, reads only %t, never %v", tt.chosen.Kind, tt.by.Person, tt.c, a.KeepsPersonal(), a.ReadOnly(), a.Never())
 		}
 		if none := (Set{}).Narrow(tt.by, &tt.c); none.MayReadOrganization() || none.Whole() || none.MayAdminister() || none.ActsAsAdmin() && none.MayRead(org.Item{Organization: "o", Role: "a", Circle: "x"}) {
 			t.Errorf("nothing, of %s under %+v, gives something: %s", tt.by.Person, tt.c, none.Kind())
