@@ -522,3 +522,52 @@ func (h house) check(t *testing.T, id approval.ID, created int64, acknowledged m
 	}
 	return lost
 }
+
+// What the database does not take waits, and is there once when it does again; and nobody
+// is answered by a server that cannot note that it records.
+func TestRecordsWaitForTheDatabase(t *testing.T) {
+	h := furnished(t)
+	r := h.records(t)
+	id := h.live(t, h.unique(1))
+	rename := func(from, to string) {
+		t.Helper()
+		if err := h.apart(func(tx *Tx) error { _, err := tx.Exec(`ALTER TABLE ` + from + ` RENAME TO ` + to); return err }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rename("activity", "away")
+	var want []string
+	for n := range 100 {
+		want = append(want, fmt.Sprint("/", n))
+		r.Begin().Done(id, change(want[n]))
+		r.Read(id, identity.Item{Kind: "note"})
+		if n%40 == 0 {
+			if err := r.Flush(); err == nil {
+				t.Fatal("written to where nothing is")
+			}
+		}
+	}
+	if f := r.Figures(); f.Failed < 3 || f.Waiting != 100 || f.Lost != 0 {
+		t.Errorf("%+v", f)
+	}
+	rename("away", "activity")
+	flush(t, r)
+	var got []string
+	for _, one := range h.recorded(t, ActivityFilter{Approval: id, OldestFirst: true}) {
+		got = append(got, one.Path)
+	}
+	tallies, err := h.ActivityTallies(ctx, id, 0, 0)
+	if !slices.Equal(got, want) || err != nil || len(tallies) != 1 || tallies[0].Items != 100 {
+		t.Errorf("%d records, %+v, %v", len(got), tallies, err)
+	}
+	if f := r.Figures(); f.Waiting != 0 {
+		t.Errorf("%+v", f)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	rename("activity_session", "away")
+	if again, err := h.RecordActivity(); err == nil || again != nil {
+		t.Errorf("it records without a mark: %v", err)
+	}
+}

@@ -21,7 +21,7 @@ func (s *Site) Recording() *store.Recorder {
 	return r
 }
 
-// A Deed is a call that has touched an item.
+// Deed is the record of a call that has touched an item.
 func Deed(i identity.Item, outcome activity.Outcome) activity.Record {
 	return activity.Record{Way: activity.API, Outcome: outcome, Status: 200, Method: "PUT", Path: "/api/v5/items/" + i.ID, Item: i}
 }
