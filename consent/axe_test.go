@@ -27,7 +27,9 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
+	"github.com/grantkeeper/grantkeeper/activity"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/page/pagetest"
@@ -121,6 +123,14 @@ func (s *site) widePages(visit func(name string, p *pagetest.Shown)) {
 	visit("wide nowhere", s.SignedIn("ola").Get(ask).Want(403))
 	visit("wide bad request", ada.Get(ask+"&scope=x").Want(400))
 	ada.Get(ask).Approve("grant", "roles", "role:treasurer", "read").Want(303)
+	r := s.Recording()
+	id := ada.Connect("grant", "roles", "role:treasurer", "change")
+	r.Begin().Done(id, pagetest.Deed(identity.Item{ID: "1", Title: wide, Kind: wide, Detail: wide, Role: "treasurer", Did: identity.Changed}, activity.Unanswered),
+		activity.Record{Way: activity.MCP, Outcome: activity.Done, Method: "POST", Path: "/" + wide, Tool: wide})
+	r.Read(id, identity.Item{Kind: wide, Count: 3_000_000})
+	s.Do(r.Flush())
+	visit("wide activity", ada.Get(didAt(id)).Want(200))
+	visit("wide activity as an admin", ada.Get(adminsAt(id)).Want(200))
 	for _, path := range []string{"/", pagetest.NordlysApps, pagetest.NordlysApps + "/clients/wide/revoke", "/organizations/nordlys/leave", pagetest.NordlysSettings} {
 		visit("wide "+path, ada.Get(path).Want(200))
 	}
