@@ -19,6 +19,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/chromedp/cdproto/emulation"
 	cdppage "github.com/chromedp/cdproto/page"
@@ -545,7 +546,8 @@ func TestEveryPageInEveryLanguage(t *testing.T) {
 						lines = append(lines, text)
 					}
 				}
-				if n.Type == html.TextNode && n.Parent != nil && n.Parent.Data != "bdi" && len(strings.Fields(n.Data)) > 1 {
+				if n.Type == html.TextNode && n.Parent != nil && n.Parent.Data != "bdi" && n.Parent.Data != "code" && len(strings.Fields(n.Data)) > 1 &&
+					strings.ContainsFunc(n.Data, unicode.IsLetter) { // else others wrote it, or it is numbers
 					lines = append(lines, strings.Join(strings.Fields(n.Data), " "))
 				}
 			}
