@@ -131,7 +131,7 @@ var mayFold = reviewed{
 	{"lists in the order of the alphabet", `page/access.go:Access.sort grantset/offer.go:byName store/directory.go:Store.Offers`},
 	{"what was typed into a search or as a reason, without the spaces around it", `
 		consent/asking.go:readMessage devserver/watch.go:devClient.watch
-		page/doings.go:Doings.filter orgadmin/attempts.go:Server.attempts orgadmin/connections.go:filterOf orgadmin/connections.go:Server.endPicked orgadmin/requests.go:Server.decideRequest
+		page/activity.go:Activity.filter orgadmin/attempts.go:Server.attempts orgadmin/connections.go:filterOf orgadmin/connections.go:Server.endPicked orgadmin/requests.go:Server.decideRequest
 		orgadmin/rulespage.go:Server.editLists orgadmin/rulespage.go:Server.saveRules signin/support.go:Server.actAs
 		signin/support.go:Server.supportPage operator/console/clients.go:Server.clientsPage
 		operator/console/form.go:readReason operator/console/organizations.go:Server.addMember operator/console/organizations.go:Server.organizationsPage

@@ -110,13 +110,13 @@ func (s *Server) findDid(view *appsPage, o org.Organization) {
 	for i := range view.Apps {
 		for n := range view.Apps[i].Approvals {
 			if one := &view.Apps[i].Approvals[n]; one.id != (approval.ID{}) {
-				one.Did = didPath(o.ID, one.id)
+				one.Did = activityPath(o.ID, one.id)
 			}
 		}
 	}
 	for i := range view.Ended {
 		if one := &view.Ended[i]; one.Reason != approval.NeverConnected {
-			one.Did = didPath(o.ID, one.id)
+			one.Did = activityPath(o.ID, one.id)
 		}
 	}
 }

@@ -134,7 +134,7 @@ func (s *Server) pages() map[string]func(*page.Visit) error {
 		"GET " + atApps: s.apps,
 		"GET " + atApps + "/clients/{client}/revoke":  s.revokePage,
 		"POST " + atApps + "/clients/{client}/revoke": s.revoke,
-		"GET " + atApps + "/{approval}/activity":      s.did,
+		"GET " + atApps + "/{approval}/activity":      s.activity,
 	}
 }
 
@@ -146,7 +146,7 @@ func (s *Server) ownPages() map[string]func(*page.Visit) error {
 
 		"GET " + atApps + "/{approval}/edit":           s.editPage,
 		"POST " + atApps + "/{approval}/edit":          s.edit,
-		"GET " + atApps + "/{approval}/activity.jsonl": s.didLines,
+		"GET " + atApps + "/{approval}/activity.jsonl": s.activityLines,
 		"GET " + atOrganization + "/leave":             s.leavePage,
 		"POST " + atOrganization + "/leave":            s.leave,
 	}

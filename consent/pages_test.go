@@ -116,7 +116,7 @@ func (s *site) everyPage(visit func(name string, flow bool, p *pagetest.Shown)) 
 	visit("E3", true, nils.Get(pagetest.Authorize()).Want(403))
 	visit("E3 elsewhere", true, nils.Get("/organizations/nordlys/leave").Want(403))
 	s.rulePages(visit)
-	s.DoingsPages(visit)
+	s.ActivityPages(visit)
 	s.signInPages(visit)
 	s.endings(visit)
 }

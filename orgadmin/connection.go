@@ -83,7 +83,7 @@ func (s *Server) connectionPage(v *page.Visit) error {
 	}
 	view.Slim, view.Packed, view.Title = false, true, v.Words.Say("connection.title").String()
 	if s.Store.KeepsActivity() > 0 {
-		view.Did = didPath(r.Organization, r.ID)
+		view.Did = activityPath(r.Organization, r.ID)
 	}
 	view.Access = names.Gives(r.Grant)
 	view.Access.Personal = false // it is theirs alone

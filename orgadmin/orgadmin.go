@@ -71,7 +71,7 @@ func (s *Server) pages() map[string]func(*page.Visit) error {
 		"GET " + atIntegration + "/attempts":            s.shownOn(s.attempts),
 		"GET " + atIntegration + "/requests":            s.shownOn(s.requests),
 		"GET " + atIntegration + "/rules":               s.shownOn(s.rulesPage),
-		"GET " + atIntegration + "/{approval}/activity": s.did,
+		"GET " + atIntegration + "/{approval}/activity": s.activity,
 	}
 }
 

@@ -102,9 +102,9 @@ func (f *Frame) Host() string {
 var (
 	frameTemplate = template.Must(template.New("frame.html").Funcs((*Words)(nil).functions()).ParseFS(templates, "templates/frame.html", "templates/mark.html"))
 
-	refusedTemplate = Parse(templates, "refused.html")
-	guestTemplate   = Parse(templates, "page.html")
-	doingsTemplate  = Parse(templates, "doings.html")
+	refusedTemplate  = Parse(templates, "refused.html")
+	guestTemplate    = Parse(templates, "page.html")
+	activityTemplate = Parse(templates, "activity.html")
 )
 
 // Parse gives a page in this frame, of embedded files in a folder templates.

@@ -20,21 +20,21 @@ import (
 )
 
 const (
-	doingsShown  = 50   // records on one page
-	doingsLooked = 5000 // records that a search looks through while somebody waits, at least
-	gapsSaid     = 3    // of one day
+	recordsShown    = 50   // records on one page
+	recordsSearched = 5000 // records that a search looks through while somebody waits, at least
+	gapsSaid        = 3    // of one day
 )
 
-// Doings are what an app did with one approval, as its person or an admin of the
+// Activity are what an app did with one approval, as its person or an admin of the
 // organization is told: of one page. Names, titles and kinds are not ours.
-type Doings struct {
+type Activity struct {
 	Path       string // of the page itself
 	Off        bool   // nothing is recorded here
 	Find, What string // the filter as it was sent
 	Range      int    // days
 	Ranges     []int
 	Kept       int // days
-	Days       []doingsDay
+	Days       []activityDay
 	Empty      bool   // nothing matches
 	Never      bool   // nothing ever was, for the access was not used
 	Further    bool   // nothing so far: there is more to look through
@@ -43,17 +43,17 @@ type Doings struct {
 	Next       string // path
 }
 
-// A doingsDay is what was done on one day of the reader's.
-type doingsDay struct {
+// A activityDay is what was done on one day of the reader's.
+type activityDay struct {
 	ID      string
 	Day     Said
 	Tally   []Said
 	Gaps    []Said
-	Entries []doing
+	Entries []activityLine
 }
 
-// A doing is one line: of a record, or of what is counted in a day.
-type doing struct {
+// A activityLine is one line: of a record, or of what is counted in a day.
+type activityLine struct {
 	At    *Moment // nil of what is counted
 	Icon  string
 	Looks string // class
@@ -64,8 +64,8 @@ type doing struct {
 	Bad   bool
 }
 
-// Asked is what one of whose approvals did is asked for, and who asks.
-type Asked struct {
+// ActivityOf is what one of whose approvals did is asked for, and who asks.
+type ActivityOf struct {
 	Row    store.ApprovalRow
 	Who    string // name of whoever gave it
 	Own    bool   // it is who asks
@@ -82,20 +82,20 @@ type Asked struct {
 	Lines    string // the download
 }
 
-// A doingsPage is What it did. Names on it are not ours.
-type doingsPage struct {
+// A activityPage is What it did. Names on it are not ours.
+type activityPage struct {
 	Frame
-	Asked
+	ActivityOf
 	App       App
 	In        string // name of the organization
 	Connected Moment
 	EndedAt   *Moment
-	Did       *Doings
+	Did       *Activity
 }
 
-// ShowDoings answers with What it did: to the person who gave an approval, or to an admin.
-func (s *Site) ShowDoings(v *Visit, of Asked) error {
-	did, err := s.doings(v, of)
+// ShowActivity answers with What it did: to the person who gave an approval, or to an admin.
+func (s *Site) ShowActivity(v *Visit, of ActivityOf) error {
+	did, err := s.activity(v, of)
 	if err != nil {
 		return err
 	}
@@ -104,18 +104,18 @@ func (s *Site) ShowDoings(v *Visit, of Asked) error {
 	if !of.Own {
 		title = "did.adminpage"
 	}
-	p := &doingsPage{Frame: s.Frame(v, title, "organization", in.Name), Asked: of, App: AppOf(r.ClientName, r.RedirectURI, r.Preregistered),
+	p := &activityPage{Frame: s.Frame(v, title, "organization", in.Name), ActivityOf: of, App: AppOf(r.ClientName, r.RedirectURI, r.Preregistered),
 		In: in.Name, Connected: On(r.CreatedAt, v.Now), Did: did}
 	p.Slim, p.Other, p.Packed = false, true, true
 	p.Frame.Under(v, in, of.Under...)
 	if r.Phase == approval.Ended {
 		p.EndedAt = new(At(r.EndedAt, v.Now))
 	}
-	return s.Show(v, http.StatusOK, doingsTemplate, p)
+	return s.Show(v, http.StatusOK, activityTemplate, p)
 }
 
 // viewer is who is told: support staff, who see the pages of others, are told no titles.
-func (a Asked) viewer(v *Visit) activity.Viewer {
+func (a ActivityOf) viewer(v *Visit) activity.Viewer {
 	who := activity.Viewer{Person: a.Row.Person, Circle: func(role string) string { return a.Names.Roles[role].Circle }}
 	if !v.Acting() {
 		who.Member, who.Own = a.Member, a.Own
@@ -123,41 +123,41 @@ func (a Asked) viewer(v *Visit) activity.Viewer {
 	return who
 }
 
-// doingsRanges are over how many days the list may go; the first is what it shows unasked.
-var doingsRanges = []int{7, 30, 90}
+// activityRanges are over how many days the list may go; the first is what it shows unasked.
+var activityRanges = []int{7, 30, 90}
 
-// doingsAsker answers one question for Doings.
-type doingsAsker struct {
+// activityQuery answers one question for Activity.
+type activityQuery struct {
 	*Site
-	*Doings
+	*Activity
 	v      *Visit
-	of     Asked
+	of     ActivityOf
 	viewer activity.Viewer
 	after  string
 	since  int64 // Unix seconds: when the first day begins
 
 	behind string // day of the record that the page begins behind; "" is none
 	cut    string // day of the last record, where more follow
-	days   map[string]*doingsCount
+	days   map[string]*dayCount
 }
 
-// doingsCount is what a day has, beside its records.
-type doingsCount struct {
-	entries          []doing
+// dayCount is what a day has, beside its records.
+type dayCount struct {
+	entries          []activityLine
 	changes, refused int // of the entries
 	tallies          []activity.Tally
 	gaps             []activity.Gap
 }
 
-// doings finds what an app did, as the query of the request asks.
-func (s *Site) doings(v *Visit, of Asked) (*Doings, error) {
+// activity finds what an app did, as the query of the request asks.
+func (s *Site) activity(v *Visit, of ActivityOf) (*Activity, error) {
 	q, keep := v.R.URL.Query(), s.Store.KeepsActivity()
-	d := &Doings{Path: of.Path, Off: keep == 0, Kept: int(keep / (24 * time.Hour))}
+	d := &Activity{Path: of.Path, Off: keep == 0, Kept: int(keep / (24 * time.Hour))}
 	if d.Off {
 		return d, nil
 	}
 	d.filter(q)
-	a := doingsAsker{Site: s, Doings: d, v: v, of: of, viewer: of.viewer(v), after: q.Get("after"), days: map[string]*doingsCount{}}
+	a := activityQuery{Site: s, Activity: d, v: v, of: of, viewer: of.viewer(v), after: q.Get("after"), days: map[string]*dayCount{}}
 	a.since = max(startOf(v.Now, 1-d.Range), of.Row.CreatedAt)
 	if a.after != "" {
 		at := store.ActivityAt(a.after)
@@ -175,13 +175,13 @@ func (s *Site) doings(v *Visit, of Asked) (*Doings, error) {
 }
 
 // filter reads what is to be shown; what is no filter is all.
-func (d *Doings) filter(q url.Values) {
-	d.Find, d.Range = strings.TrimSpace(q.Get("find")), doingsRanges[0]
+func (d *Activity) filter(q url.Values) {
+	d.Find, d.Range = strings.TrimSpace(q.Get("find")), activityRanges[0]
 	if what := q.Get("what"); slices.Contains([]string{"changes", "reads", "refused"}, what) {
 		d.What = what
 	}
-	for i, days := range doingsRanges {
-		if i > 0 && doingsRanges[i-1] >= d.Kept {
+	for i, days := range activityRanges {
+		if i > 0 && activityRanges[i-1] >= d.Kept {
 			break
 		}
 		d.Ranges = append(d.Ranges, days)
@@ -195,9 +195,9 @@ func (d *Doings) filter(q url.Values) {
 }
 
 // at is this page behind a record.
-func (d *Doings) at(after string) string {
+func (d *Activity) at(after string) string {
 	days := ""
-	if d.Range != doingsRanges[0] {
+	if d.Range != activityRanges[0] {
 		days = strconv.Itoa(d.Range)
 	}
 	return WithQuery(d.Path, "find", d.Find, "what", d.What, "range", days, "after", after)
@@ -209,30 +209,30 @@ func startOf(now time.Time, days int) int64 {
 	return time.Date(y, m, d+days, 0, 0, 0, 0, now.Location()).Unix()
 }
 
-func (a *doingsAsker) dayOf(at int64) string {
+func (a *activityQuery) dayOf(at int64) string {
 	return time.Unix(at, 0).In(a.v.Now.Location()).Format(time.DateOnly)
 }
 
 // bounds are from when to when a day lasts.
-func (a *doingsAsker) bounds(day string) (from, to int64) {
+func (a *activityQuery) bounds(day string) (from, to int64) {
 	t, _ := time.ParseInLocation(time.DateOnly, day, a.v.Now.Location()) // it was written by dayOf
 	return startOf(t, 0), startOf(t, 1)
 }
 
-func (a *doingsAsker) day(name string) *doingsCount {
+func (a *activityQuery) day(name string) *dayCount {
 	if a.days[name] == nil {
-		a.days[name] = &doingsCount{}
+		a.days[name] = &dayCount{}
 	}
 	return a.days[name]
 }
 
 // records finds those of one page. A search looks at what is told alone: what is hidden is
 // not to be found.
-func (a *doingsAsker) records() error {
+func (a *activityQuery) records() error {
 	if a.What == "reads" {
 		return nil
 	}
-	f := store.ActivityFilter{Approval: a.of.Row.ID, Since: a.since, After: a.after, Refused: a.What == "refused", Done: a.What == "changes", Limit: doingsShown}
+	f := store.ActivityFilter{Approval: a.of.Row.ID, Since: a.since, After: a.after, Refused: a.What == "refused", Done: a.What == "changes", Limit: recordsShown}
 	for shown, looked := 0, 0; ; f.Limit = 1000 {
 		rows, next, err := a.Store.Activity(a.v.R.Context(), f)
 		if errors.Is(err, store.ErrNotFound) {
@@ -245,7 +245,7 @@ func (a *doingsAsker) records() error {
 		if err != nil {
 			return err
 		}
-		if room := doingsShown - shown; len(found) > room {
+		if room := recordsShown - shown; len(found) > room {
 			found, next = found[:room], found[room-1].ID
 		}
 		for _, r := range found {
@@ -255,7 +255,7 @@ func (a *doingsAsker) records() error {
 		if f.After = next; next == "" {
 			return nil
 		}
-		if shown == doingsShown || a.Find == "" || looked >= doingsLooked {
+		if shown == recordsShown || a.Find == "" || looked >= recordsSearched {
 			a.Further = shown == 0
 			a.Next, a.cut = a.at(next), a.dayOf(store.ActivityAt(next))
 			return nil
@@ -264,7 +264,7 @@ func (a *doingsAsker) records() error {
 }
 
 // matching gives the records that a search finds.
-func (a *doingsAsker) matching(rows []activity.Record) ([]activity.Record, error) {
+func (a *activityQuery) matching(rows []activity.Record) ([]activity.Record, error) {
 	if a.Find == "" {
 		return rows, a.learn(rows)
 	}
@@ -283,7 +283,7 @@ func (a *doingsAsker) matching(rows []activity.Record) ([]activity.Record, error
 }
 
 // learn has the viewer know what was said last of the items of records.
-func (a *doingsAsker) learn(rows []activity.Record) error {
+func (a *activityQuery) learn(rows []activity.Record) error {
 	latest, err := a.Store.ActivityLatest(a.v.R.Context(), a.of.Row.Organization, itemsOf(rows))
 	a.viewer.Learn(latest)
 	return Wrap("items", err)
@@ -301,7 +301,7 @@ func itemsOf(rows []activity.Record) (ids []string) {
 	return ids
 }
 
-func (a *doingsAsker) add(r activity.Record) {
+func (a *activityQuery) add(r activity.Record) {
 	d := a.day(a.dayOf(r.At))
 	if r.Outcome == activity.Refused {
 		d.refused++
@@ -312,7 +312,7 @@ func (a *doingsAsker) add(r activity.Record) {
 }
 
 // count adds what is counted by the hour.
-func (a *doingsAsker) count() error {
+func (a *activityQuery) count() error {
 	from, until := a.since, int64(0)
 	if a.cut != "" {
 		from, _ = a.bounds(a.cut)
@@ -346,7 +346,7 @@ func (a *doingsAsker) count() error {
 }
 
 // missing adds from when to when records may be missing.
-func (a *doingsAsker) missing() error {
+func (a *activityQuery) missing() error {
 	ended := int64(0)
 	if a.of.Row.Phase == approval.Ended {
 		ended = a.of.Row.EndedAt
@@ -365,7 +365,7 @@ func (a *doingsAsker) missing() error {
 }
 
 // show says the days, the latest first.
-func (a *doingsAsker) show() error {
+func (a *activityQuery) show() error {
 	if a.after != "" {
 		a.First = a.at("")
 	}
@@ -385,7 +385,7 @@ func (a *doingsAsker) show() error {
 		if len(entries) == 0 && len(d.gaps) == 0 {
 			continue
 		}
-		a.Days = append(a.Days, doingsDay{ID: name, Day: a.dayName(name), Tally: a.tally(d), Gaps: a.gaps(name, d.gaps), Entries: entries})
+		a.Days = append(a.Days, activityDay{ID: name, Day: a.dayName(name), Tally: a.tally(d), Gaps: a.gaps(name, d.gaps), Entries: entries})
 	}
 	a.Empty = nothing && a.Next == "" && a.First == ""
 	a.Never = a.Empty && a.of.Row.LastUsed == 0 && a.Find+a.What == ""
@@ -393,7 +393,7 @@ func (a *doingsAsker) show() error {
 	return nil
 }
 
-func (a *doingsAsker) dayName(name string) Said {
+func (a *activityQuery) dayName(name string) Said {
 	switch from, _ := a.bounds(name); from {
 	case startOf(a.v.Now, 0):
 		return a.v.Words.Say("did.today")
@@ -405,7 +405,7 @@ func (a *doingsAsker) dayName(name string) Said {
 }
 
 // tally says the numbers of a day. Where something is searched for they are not known.
-func (a *doingsAsker) tally(d *doingsCount) (out []Said) {
+func (a *activityQuery) tally(d *dayCount) (out []Said) {
 	if a.Find != "" {
 		return nil
 	}
@@ -423,19 +423,19 @@ func (a *doingsAsker) tally(d *doingsCount) (out []Said) {
 	return out
 }
 
-// doingsSum is what was counted of one day.
-type doingsSum struct {
+// daySum is what was counted of one day.
+type daySum struct {
 	calls, items, private, personal, silent int // silent are calls of which nothing was said
-	kinds                                   []doingsKind
+	kinds                                   []kindSum
 }
 
-type doingsKind struct {
+type kindSum struct {
 	kind  string
 	items int
 }
 
-func sumOf(all []activity.Tally) map[activity.What]*doingsSum {
-	out := map[activity.What]*doingsSum{activity.Reads: {}, activity.Changes: {}, activity.Refusal: {}, activity.Unseen: {}}
+func sumOf(all []activity.Tally) map[activity.What]*daySum {
+	out := map[activity.What]*daySum{activity.Reads: {}, activity.Changes: {}, activity.Refusal: {}, activity.Unseen: {}}
 	for _, t := range all {
 		s := out[t.What]
 		s.calls, s.items, s.private, s.personal = s.calls+int(t.Calls), s.items+int(t.Items), s.private+int(t.Private), s.personal+int(t.Personal)
@@ -445,10 +445,10 @@ func sumOf(all []activity.Tally) map[activity.What]*doingsSum {
 		if t.Kind == "" || t.Items == 0 {
 			continue
 		}
-		i := slices.IndexFunc(s.kinds, func(k doingsKind) bool { return k.kind == t.Kind })
+		i := slices.IndexFunc(s.kinds, func(k kindSum) bool { return k.kind == t.Kind })
 		if i < 0 {
 			i = len(s.kinds)
-			s.kinds = append(s.kinds, doingsKind{kind: t.Kind})
+			s.kinds = append(s.kinds, kindSum{kind: t.Kind})
 		}
 		s.kinds[i].items += int(t.Items)
 	}
@@ -456,28 +456,28 @@ func sumOf(all []activity.Tally) map[activity.What]*doingsSum {
 }
 
 // counted are the last lines of a day: of what is not recorded one by one.
-func (a *doingsAsker) counted(tallies []activity.Tally) (out []doing) {
+func (a *activityQuery) counted(tallies []activity.Tally) (out []activityLine) {
 	w, sum := a.v.Words, sumOf(tallies)
 	if n := sum[activity.Changes].calls; n > 0 {
-		out = append(out, doing{Icon: "pen", Says: w.Say("did.morechanges", "n", n)})
+		out = append(out, activityLine{Icon: "pen", Says: w.Say("did.morechanges", "n", n)})
 	}
 	if n := sum[activity.Refusal].calls; n > 0 {
-		out = append(out, doing{Icon: "cross", Looks: "no", Says: w.Say("did.morerefusals", "n", n)})
+		out = append(out, activityLine{Icon: "cross", Looks: "no", Says: w.Say("did.morerefusals", "n", n)})
 	}
 	if n := sum[activity.Unseen].calls; n > 0 {
-		out = append(out, doing{Icon: "pen", Looks: "seen", Says: w.Say("did.unseen", "n", n)})
+		out = append(out, activityLine{Icon: "pen", Looks: "seen", Says: w.Say("did.unseen", "n", n)})
 	}
 	read := sum[activity.Reads]
 	switch {
 	case read.items > 0:
 	case read.calls > 0:
-		return append(out, doing{Icon: "eye", Looks: "seen", Says: w.Say("did.readsilent", "n", read.calls)})
+		return append(out, activityLine{Icon: "eye", Looks: "seen", Says: w.Say("did.readsilent", "n", read.calls)})
 	default:
 		return out
 	}
-	one := doing{Icon: "eye", Looks: "seen", Says: w.Say("did.read", "count", w.Say("noun.count", "n", read.items))}
+	one := activityLine{Icon: "eye", Looks: "seen", Says: w.Say("did.read", "count", w.Say("noun.count", "n", read.items))}
 	var kinds Said
-	slices.SortStableFunc(read.kinds, func(a, b doingsKind) int { return b.items - a.items })
+	slices.SortStableFunc(read.kinds, func(a, b kindSum) int { return b.items - a.items })
 	for i, k := range read.kinds {
 		if i > 0 {
 			kinds = append(kinds, w.Say("list.between")...)
@@ -503,7 +503,7 @@ func (a *doingsAsker) counted(tallies []activity.Tally) (out []doing) {
 var gapWords = map[activity.Why]string{activity.Stopped: "did.gap.stopped", activity.Full: "did.gap.full", activity.Off: "did.gap.off", activity.SetBack: "did.gap.setback"}
 
 // gaps say from when to when records may be missing, under the heading of a day.
-func (a *doingsAsker) gaps(day string, all []activity.Gap) (out []Said) {
+func (a *activityQuery) gaps(day string, all []activity.Gap) (out []Said) {
 	w := a.v.Words
 	for i, g := range all {
 		if i == gapsSaid {
@@ -538,10 +538,10 @@ var (
 )
 
 // entry says one record.
-func (a *doingsAsker) entry(r activity.Record) doing {
+func (a *activityQuery) entry(r activity.Record) activityLine {
 	w := a.v.Words
 	r, hidden := a.viewer.Tell(r)
-	e := doing{At: new(clockAt(r.At, a.v.Now)), Icon: didIcons[r.Item.Did], Kind: r.Item.Kind, End: w.Say(endWords[r.Outcome])}
+	e := activityLine{At: new(clockAt(r.At, a.v.Now)), Icon: didIcons[r.Item.Did], Kind: r.Item.Kind, End: w.Say(endWords[r.Outcome])}
 	if e.Icon == "" {
 		e.Icon = "pen"
 	}
@@ -576,7 +576,7 @@ func said(r activity.Record) bool {
 }
 
 // role is the name of one; the ID of one that is gone.
-func (a *doingsAsker) role(id string) string {
+func (a *activityQuery) role(id string) string {
 	if r, ok := a.of.Names.Roles[id]; ok {
 		return r.Name
 	}
@@ -584,7 +584,7 @@ func (a *doingsAsker) role(id string) string {
 }
 
 // what names what was touched, as far as it is told.
-func (a *doingsAsker) what(r activity.Record, hidden activity.Hidden, e *doing) Said {
+func (a *activityQuery) what(r activity.Record, hidden activity.Hidden, e *activityLine) Said {
 	w, role := a.v.Words, a.role(r.Item.Role)
 	kind := e.Kind
 	if hidden == activity.HiddenPrivate || hidden == activity.HiddenPersonal {
@@ -616,7 +616,7 @@ func (a *doingsAsker) what(r activity.Record, hidden activity.Hidden, e *doing) 
 }
 
 // why says why something was not done; nil where nothing is known.
-func (a *doingsAsker) why(r activity.Record, role string) Said {
+func (a *activityQuery) why(r activity.Record, role string) Said {
 	w, in := a.v.Words, a.of.Names.Organization.Name
 	switch r.Outcome {
 	case activity.Refused:
@@ -656,10 +656,10 @@ func (a *doingsAsker) why(r activity.Record, role string) Said {
 	return w.Say("did.why.none")
 }
 
-// SendDoings answers with all that is kept of an approval, as its person is told it: one
+// SendActivity answers with all that is kept of an approval, as its person is told it: one
 // object of JSON on each line, written as it is read. The last says how many there are;
 // where that is missing, the rest of the file is too.
-func (s *Site) SendDoings(v *Visit, of Asked) error {
+func (s *Site) SendActivity(v *Visit, of ActivityOf) error {
 	if s.Store.KeepsActivity() == 0 {
 		return ErrNoPage
 	}
@@ -703,7 +703,7 @@ func (s *Site) SendDoings(v *Visit, of Asked) error {
 	return nil
 }
 
-func (s *Site) sendRecords(v *Visit, of Asked, rows []activity.Record, to *json.Encoder) error {
+func (s *Site) sendRecords(v *Visit, of ActivityOf, rows []activity.Record, to *json.Encoder) error {
 	who := of.viewer(v)
 	latest, err := s.Store.ActivityLatest(v.R.Context(), of.Row.Organization, itemsOf(rows))
 	who.Learn(latest)

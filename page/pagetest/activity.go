@@ -67,8 +67,8 @@ func (s *Site) DidAll(r *store.Recorder, of approval.ID) {
 	s.Do(r.Flush())
 }
 
-// DoingsPages visits What it did, as the person and as an admin see it.
-func (s *Site) DoingsPages(visit func(name string, flow bool, p *Shown)) {
+// ActivityPages visits What it did, as the person and as an admin see it.
+func (s *Site) ActivityPages(visit func(name string, flow bool, p *Shown)) {
 	s.T.Helper()
 	tor := s.SignedIn("tor")
 	early := tor.Connect()

@@ -9,13 +9,13 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-func didPath(organization string, id approval.ID) string {
+func activityPath(organization string, id approval.ID) string {
 	return connectionPath(organization, id) + "/activity"
 }
 
-// did is GET .../ai-integration/{approval}/activity: what an app did for a member, also
+// activity is GET .../ai-integration/{approval}/activity: what an app did for a member, also
 // after it has ended.
-func (s *Server) did(v *page.Visit) error {
+func (s *Server) activity(v *page.Visit) error {
 	view, r, err := s.connection(v)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (s *Server) did(v *page.Visit) error {
 	if err != nil {
 		return err
 	}
-	of := page.Asked{Row: r, Who: view.Who, Member: admin, Names: names, Path: didPath(o.ID, r.ID),
+	of := page.ActivityOf{Row: r, Who: view.Who, Member: admin, Names: names, Path: activityPath(o.ID, r.ID),
 		Under: []page.Crumb{{Text: v.Words.Say("integration.name").String(), Path: view.Back}}}
 	access := names.Gave(r.Grant)
 	if !ended(r) {
@@ -50,5 +50,5 @@ func (s *Server) did(v *page.Visit) error {
 	if !ended(r) && !v.Acting() {
 		of.Mark = view.Path + "/connections"
 	}
-	return s.ShowDoings(v, of)
+	return s.ShowActivity(v, of)
 }
