@@ -96,12 +96,14 @@ func WithQuery(uri string, params ...string) string {
 			sep = ""
 		}
 	}
-	for i := 0; i < len(params); i += 2 {
-		if params[i+1] == "" {
-			continue
+	name := ""
+	for i, one := range params {
+		if i%2 == 0 {
+			name = one
+		} else if one != "" {
+			b.WriteString(sep + name + "=" + strings.ReplaceAll(url.QueryEscape(one), "+", "%20"))
+			sep = "&"
 		}
-		b.WriteString(sep + params[i] + "=" + strings.ReplaceAll(url.QueryEscape(params[i+1]), "+", "%20"))
-		sep = "&"
 	}
 	return b.String()
 }
