@@ -117,7 +117,7 @@ var rooms = map[string]room{
 	"setup":             {may: []string{"config", "fault", "rules", "terminal"}},
 	"devserver":         {may: append([]string{"gateway", "operator", "page", "signin", "sample", "config", "setup", "server", "remote", "terminal"}, below...)},
 	"demo":              {may: append([]string{"mcp", "config", "doctor", "remote", "terminal"}, below...)},
-	"drill":             {may: []string{"config", "demo", "fault", "remote", "terminal"}},
+	"drill":             {may: []string{"config", "demo", "fault", "policy", "remote", "terminal"}},
 	"cmd/grantkeeper":   {may: append([]string{"mcp", "operator", "config", "setup", "server", "devserver", "demo", "drill", "doctor", "probe", "probe/fetch", "remote", "terminal"}, below...)},
 }
 

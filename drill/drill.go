@@ -1,4 +1,5 @@
-// Package drill revokes test approvals and times each node until it refuses them.
+// Package drill revokes test approvals, or lowers the ceiling over them, and times each
+// node until it refuses what they may no longer do.
 package drill
 
 import (
@@ -22,13 +23,15 @@ import (
 )
 
 // Options are what the command line of drill came to: Rounds are 1 to 30, Within is how
-// long after a revocation a call may still be accepted, GiveUp how long to wait.
+// long after a revocation a call may still be accepted, GiveUp how long to wait. Lower
+// sets the ceiling of the person's organization to read only in place of a revocation,
+// and lifts it again.
 type Options struct {
 	BaseURLs, Nodes           []string
 	Email, PersonPasswordFile string
 	Rounds                    int
 	Within, GiveUp            time.Duration
-	JSON                      bool
+	Lower, JSON               bool
 }
 
 // A drilled node is one that the drill asks.
@@ -44,7 +47,7 @@ type result struct {
 	Refused  float64 `json:"refused_ms"`      // from the acknowledgement to the first refusal; -1 is never
 	Accepted int     `json:"accepted_since"`  // calls that began after it and were accepted
 	Latest   float64 `json:"accepted_ms"`     // when the last of these began; -1 is none
-	Refresh  string  `json:"refresh"`         // what the token endpoint said after that
+	Refresh  string  `json:"refresh"`         // what the token endpoint said after that; "" under a ceiling
 	Fault    string  `json:"fault,omitempty"` // why this is not as it should be
 }
 
@@ -90,9 +93,13 @@ func Run(ctx context.Context, o Options, server *remote.Server, stdout io.Writer
 	var failed error
 	for n := 1; n <= o.Rounds && failed == nil; n++ {
 		var round oneRound
-		if round, failed = o.round(ctx, d, nodes, server); failed == nil {
+		one := o.round
+		if o.Lower {
+			one = o.lowerRound
+		}
+		if round, failed = one(ctx, d, nodes, server); failed == nil {
 			report.add(round)
-			round.tell(stdout, o.JSON, n)
+			o.tellRound(stdout, round, n)
 		}
 	}
 	if err := d.EndDrill(ctx); failed == nil {
@@ -101,7 +108,7 @@ func Run(ctx context.Context, o Options, server *remote.Server, stdout io.Writer
 	if failed != nil {
 		return failed
 	}
-	return report.tell(stdout, o.JSON)
+	return o.tell(stdout, report)
 }
 
 // drilled reads where the nodes are.
@@ -138,18 +145,27 @@ func (o Options) drilled(d *demo.Client) (nodes []drilled, err error) {
 	return nodes, nil
 }
 
-// round makes an approval, revokes it, and follows what the nodes do.
-func (o Options) round(ctx context.Context, d *demo.Client, nodes []drilled, server *remote.Server) (round oneRound, err error) {
+// begin makes an approval that every node takes, and gives what /me of the last says.
+func (o Options) begin(ctx context.Context, d *demo.Client, nodes []drilled) (me []byte, err error) {
 	if err := d.ApproveAnew(ctx); err != nil {
-		return round, &fault.Error{Code: fault.Failed, What: fmt.Sprintf("%s: the test approval: %v", d.Base, err),
+		return nil, &fault.Error{Code: fault.Failed, What: fmt.Sprintf("%s: the test approval: %v", d.Base, err),
 			Hint: cmp.Or(d.Whose("--person-password-file"), "see that it is a node of this installation, with this person")}
 	}
 	for _, n := range nodes {
-		if status, err := n.call(ctx, d.Access); err != nil {
-			return round, fault.CannotOpen("", "%s does not answer: %v", n.url, err)
+		var status int
+		if status, me, err = n.call(ctx, d.Access); err != nil {
+			return nil, fault.CannotOpen("", "%s does not answer: %v", n.url, err)
 		} else if status != http.StatusOK {
-			return round, &fault.Error{Code: fault.Failed, What: fmt.Sprintf("%s answers a good access token with %d", n.url, status), Hint: "see that it is a node of this installation: one database, one key file"}
+			return nil, &fault.Error{Code: fault.Failed, What: fmt.Sprintf("%s answers a good access token with %d", n.url, status), Hint: "see that it is a node of this installation: one database, one key file"}
 		}
+	}
+	return me, nil
+}
+
+// round makes an approval, revokes it, and follows what the nodes do.
+func (o Options) round(ctx context.Context, d *demo.Client, nodes []drilled, server *remote.Server) (round oneRound, err error) {
+	if _, err := o.begin(ctx, d, nodes); err != nil {
+		return round, err
 	}
 	var listed struct {
 		Items []struct {
@@ -170,13 +186,38 @@ func (o Options) round(ctx context.Context, d *demo.Client, nodes []drilled, ser
 	if err != nil {
 		return round, err
 	}
-	round = oneRound{milliseconds(acknowledged.Sub(begun)), make([]result, len(nodes))}
+	round = o.followAll(ctx, d, nodes, acknowledged)
+	round.Revoked = milliseconds(acknowledged.Sub(begun))
+	return round, nil
+}
+
+// followAll follows every node at once.
+func (o Options) followAll(ctx context.Context, d *demo.Client, nodes []drilled, acknowledged time.Time) oneRound {
+	round := oneRound{Nodes: make([]result, len(nodes))}
 	var all sync.WaitGroup
 	for i, n := range nodes {
 		all.Go(func() { round.Nodes[i] = o.follow(ctx, n, d, acknowledged) })
 	}
 	all.Wait()
-	return round, nil
+	return round
+}
+
+// over reports whether an answer shows that what was changed counts: the token is refused,
+// or, under a lower ceiling, nothing can be changed by it.
+func (o Options) over(status int, body []byte) bool {
+	if o.Lower && status == http.StatusOK {
+		_, may := mayChange(body)
+		return !may
+	}
+	return status == http.StatusUnauthorized
+}
+
+// change is what the nodes have to know of.
+func (o Options) change() string {
+	if o.Lower {
+		return "lower ceiling"
+	}
+	return "revocation"
 }
 
 // follow asks one node until it refuses.
@@ -189,19 +230,22 @@ func (o Options) follow(ctx context.Context, n drilled, d *demo.Client, acknowle
 			r.Fault = strings.TrimPrefix(r.Fault+"; it did not refuse within "+o.GiveUp.String(), "; ")
 			return r
 		}
-		status, err := n.call(ctx, d.Access)
+		status, body, err := n.call(ctx, d.Access)
 		switch {
-		case err == nil && status == http.StatusUnauthorized:
+		case err == nil && o.over(status, body):
 			r.Refused = milliseconds(time.Since(acknowledged))
 		case err == nil && status == http.StatusOK:
 			r.Accepted, r.Latest = r.Accepted+1, milliseconds(since)
 			if since >= o.Within {
-				r.Fault = fmt.Sprintf("it accepted a call that began %.1f ms after the revocation was acknowledged", r.Latest)
+				r.Fault = fmt.Sprintf("it accepted a call that began %.1f ms after the %s was acknowledged", r.Latest, o.change())
 			}
 			time.Sleep(10*time.Millisecond + since/20) // the organization's limit has to last
 		default: // no answer, 503, 429: neither accepted nor refused
 			time.Sleep(100 * time.Millisecond)
 		}
+	}
+	if o.Lower {
+		return r
 	}
 	if r.Refresh = n.refresh(ctx, d); r.Refresh != "invalid_grant" && r.Fault == "" {
 		r.Fault = "a refresh was answered with " + r.Refresh
@@ -209,15 +253,15 @@ func (o Options) follow(ctx context.Context, n drilled, d *demo.Client, acknowle
 	return r
 }
 
-// call asks with an access token.
-func (n drilled) call(ctx context.Context, access string) (status int, err error) {
+// call asks with an access token who it is for.
+func (n drilled) call(ctx context.Context, access string) (status int, body []byte, err error) {
 	answer, err := n.send(ctx, http.MethodGet, "/api/v5/me", nil, "Bearer "+access)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	defer answer.Body.Close()
-	_, err = io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<20))
-	return answer.StatusCode, err
+	body, err = io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+	return answer.StatusCode, body, err
 }
 
 // refresh sends the refresh token, and gives the error that is answered, or the
@@ -263,13 +307,17 @@ func (r *Report) add(round oneRound) {
 	}
 }
 
-func (r oneRound) tell(w io.Writer, asJSON bool, n int) {
-	if asJSON {
+func (o Options) tellRound(w io.Writer, r oneRound, n int) {
+	if o.JSON {
 		return
 	}
-	fmt.Fprintf(w, "round %d  revoked, acknowledged after %.1f ms\n", n, r.Revoked)
+	did := map[bool]string{false: "revoked", true: "ceiling lowered"}[o.Lower]
+	fmt.Fprintf(w, "round %d  %s, acknowledged after %.1f ms\n", n, did, r.Revoked)
 	for _, n := range r.Nodes {
-		told := fmt.Sprintf("refused %.1f ms later, refresh %s", n.Refused, n.Refresh)
+		told := fmt.Sprintf("refused %.1f ms later", n.Refused)
+		if n.Refresh != "" {
+			told += ", refresh " + n.Refresh
+		}
 		if n.Refused < 0 {
 			told = "never refused"
 		}
@@ -284,17 +332,17 @@ func (r oneRound) tell(w io.Writer, asJSON bool, n int) {
 }
 
 // tell closes the report. What is not as it should be is an error with code 1.
-func (r Report) tell(w io.Writer, asJSON bool) error {
-	if asJSON {
+func (o Options) tell(w io.Writer, r Report) error {
+	if o.JSON {
 		if err := json.NewEncoder(w).Encode(r); err != nil {
 			return err
 		}
 	}
 	if !r.OK {
-		return &fault.Error{Code: fault.Failed, What: "a node accepted what was revoked", Hint: ""}
+		return &fault.Error{Code: fault.Failed, What: "a node accepted what was " + map[bool]string{false: "revoked", true: "above the ceiling"}[o.Lower], Hint: ""}
 	}
-	if !asJSON {
-		fmt.Fprintf(w, "Every node refuses, at most %.1f ms after the revocation was acknowledged.\n", r.Slowest)
+	if !o.JSON {
+		fmt.Fprintf(w, "Every node refuses, at most %.1f ms after the %s was acknowledged.\n", r.Slowest, o.change())
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -69,6 +71,47 @@ func TestDrill(t *testing.T) {
 	}
 	if n := report.Rounds[0].Nodes[0]; n.Accepted != 0 || n.Refused <= 0 || n.Latest != -1 || n.Node != dev.Server {
 		t.Errorf("%+v", n)
+	}
+}
+
+// A lower ceiling counts on every node, and what it took is given back; a node that
+// remembers what was given is found.
+func TestDrillLowersTheCeiling(t *testing.T) {
+	t.Parallel()
+	dev := startDev(t, devserver.Options{})
+	stdout, stderr, code := ran(t, "drill", "--lower", "--rounds", "2", "--base-url", dev.Server, "--operator", dev.Operator)
+	if code != 0 || stderr != "" || strings.Count(stdout, "ceiling lowered") != 2 || strings.Contains(stdout, "refresh") ||
+		!strings.Contains(stdout, "after the lower ceiling was acknowledged.\n") {
+		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
+	}
+	to, err := url.Parse(dev.Server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
+		ModifyResponse: func(a *http.Response) error {
+			body, err := io.ReadAll(a.Body)
+			body = bytes.ReplaceAll(body, []byte(`"access":"read"`), []byte(`"access":"change"`))
+			a.Body, a.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+			a.Header.Del("Content-Length")
+			return err
+		},
+	})
+	defer proxy.Close()
+	stdout, stderr, code = ran(t, "drill", "--lower", "--rounds", "1", "--timeout", "200ms", "--base-url", dev.Server, "--node", dev.Server, "--node", proxy.URL, "--operator", dev.Operator)
+	if code != 1 || !strings.Contains(stdout, "it did not refuse within 200ms") || !strings.Contains(stderr, "a node accepted what was above the ceiling") {
+		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
+	}
+	for _, o := range dev.operator(t, "GET", "/v1/organizations", "")["items"].([]any) {
+		id := o.(map[string]any)["id"].(string)
+		if p := dev.operator(t, "GET", "/v1/organizations/"+id+"/policy", "")["policy"].(map[string]any); p["read_only"] != false {
+			t.Errorf("%s stays at read only", id)
+		}
+	}
+	left := dev.operator(t, "GET", "/v1/approvals?state=live", "")["items"].([]any)
+	if len(left) != 0 {
+		t.Errorf("left: %v", left)
 	}
 }
 

@@ -17,6 +17,7 @@ func drillCommand(g *global) *cobra.Command {
 		Use:   "drill",
 		Short: "Revoke a test approval and time it to refusal on every node",
 		Example: `  grantkeeper drill
+  grantkeeper drill --lower --rounds 10
   grantkeeper drill --base-url https://app.example.com --email drill@example.com --person-password-file ./password \
     --node http://10.0.0.5:8080 --node http://10.0.0.6:8080`,
 		Long: `It adds a client for drills, signs in and approves as grantkeeper demo does, sees
@@ -24,6 +25,11 @@ that every node takes the access token, revokes the approval through the operato
 listener of one node, and from the moment when that is acknowledged asks every
 node with the access token until it refuses, and then with the refresh token.
 At the end it deletes its client.
+
+With --lower it sets the ceiling of the person's organization to read only in place of
+revoking, sees that no node lets the approval change anything then, lifts the ceiling
+again, and sees that all give back what was chosen. Every app of that organization can
+only read for as long: use one that is for drills.
 
 Nodes are reached at their base URLs, or behind a balancer at addresses of their
 own with --node, which are asked for the host of the first base URL.
@@ -49,6 +55,7 @@ was acknowledged, or later than --within after it.`,
 	f.StringArrayVar(&o.Nodes, "node", nil, "where one node listens, as a URL; can be repeated (default: the base URLs)")
 	f.StringVar(&o.Email, "email", "", "who signs in and approves (default: "+remote.DevPerson+", of dev)")
 	f.StringVar(&o.PersonPasswordFile, "person-password-file", "", "file with that person's password (default: that of dev)")
+	f.BoolVar(&o.Lower, "lower", false, "lower the ceiling of the person's organization in place of revoking, and lift it again")
 	f.IntVar(&o.Rounds, "rounds", 3, "how many approvals, 1 to 30")
 	f.DurationVar(&o.Within, "within", 0, "how long after the revocation a call may still be accepted")
 	f.DurationVar(&o.GiveUp, "timeout", 30*time.Second, "how long to wait for a refusal")
