@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -315,6 +316,66 @@ func (q *query) find(text, condition string) {
 	q.conditions = append(q.conditions, fmt.Sprintf(condition, len(q.args)-1, len(q.args)))
 }
 
+// attemptsNow are those from an ID on ($2) with what has become of them by a time ($1), in
+// Unix milliseconds.
+const attemptsNow = `
+	WITH tried AS (
+		SELECT began, name, name_key, host,
+		       CASE WHEN due > 0 AND due <= $1 THEN later_result ELSE result END AS result,
+		       CASE WHEN due > 0 AND due <= $1 THEN later_reason ELSE reason END AS reason
+		  FROM attempt WHERE id >= $2)`
+
+// AppTrouble is an app whose attempts failed: whatever client IDs it has, it has one name,
+// folded, and one host.
+type AppTrouble struct {
+	Name, Host  string
+	Failed, All int
+	Reason      attempt.Reason // the most of those that failed
+	Worked      int64          // when the last that worked began, of all that are kept, Unix seconds; 0 is none
+}
+
+// FailingApps gives the apps with the most attempts that failed since a time, Unix
+// seconds, no more than most. Attempts that no app is known of are left out.
+func (s *Store) FailingApps(ctx context.Context, since int64, most int) ([]AppTrouble, error) {
+	defer s.timed("attempts", time.Now())
+	now := s.Now().UnixMilli()
+	type app struct {
+		AppTrouble
+		key string
+	}
+	rows, err := s.reader.QueryContext(ctx, attemptsNow+`
+		SELECT name_key, host, MAX(name), SUM(CASE WHEN result = $3 THEN 1 ELSE 0 END) AS failed, COUNT(*)
+		  FROM tried
+		 WHERE host <> '' GROUP BY name_key, host HAVING SUM(CASE WHEN result = $3 THEN 1 ELSE 0 END) > 0
+		 ORDER BY failed DESC, host, name_key LIMIT $4`, now, idAt(since-1), string(attempt.Broken), most)
+	apps, err := engine.ListOf(rows, err, func(r engine.Scanner, a *app) error {
+		return r.Scan(&a.key, &a.Host, &a.Name, &a.Failed, &a.All)
+	})
+	if err != nil {
+		return nil, engine.Unavailable("attempts", err)
+	}
+	var out []AppTrouble
+	for _, a := range apps {
+		err := s.reader.QueryRowContext(ctx, attemptsNow+`
+			SELECT reason FROM tried WHERE host = $3 AND name_key = $4 AND result = $5
+			 GROUP BY reason ORDER BY COUNT(*) DESC, reason LIMIT 1`, now, idAt(since-1), a.Host, a.key, string(attempt.Broken)).Scan(&a.Reason)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue // swept since
+		}
+		if err == nil {
+			err = s.reader.QueryRowContext(ctx, attemptsNow+`
+				SELECT COALESCE(MAX(began), 0) FROM tried WHERE host = $3 AND name_key = $4 AND result = $5`,
+				now, "", a.Host, a.key, string(attempt.Worked)).Scan(&a.Worked)
+		}
+		if err != nil {
+			return nil, engine.Unavailable("attempts", err)
+		}
+		a.Worked /= 1000
+		out = append(out, a.AppTrouble)
+	}
+	return out, nil
+}
+
 // A ReasonCount is how many attempts have a reason.
 type ReasonCount struct {
 	Reason  attempt.Reason
@@ -328,12 +389,7 @@ type ReasonCount struct {
 func (s *Store) AttemptReasons(ctx context.Context, since int64) (out []ReasonCount, err error) {
 	defer s.timed("attempts", time.Now())
 	now := s.Now().UnixMilli()
-	rows, err := s.reader.QueryContext(ctx, `
-		SELECT result, reason, SUM(n) FROM (
-			SELECT CASE WHEN due > 0 AND due <= $1 THEN later_result ELSE result END AS result,
-			       CASE WHEN due > 0 AND due <= $1 THEN later_reason ELSE reason END AS reason, 1 AS n
-			  FROM attempt WHERE id >= $2) AS now
-		 GROUP BY result, reason`, now, idAt(since-1))
+	rows, err := s.reader.QueryContext(ctx, attemptsNow+` SELECT result, reason, COUNT(*) FROM tried GROUP BY result, reason`, now, idAt(since-1))
 	out, err = engine.ListOf(rows, err, func(r engine.Scanner, c *ReasonCount) error {
 		return r.Scan(&c.Result, &c.Reason, &c.Kept)
 	})

@@ -191,7 +191,7 @@ func locals(fn *ast.FuncDecl) map[string][]ast.Expr {
 
 // texts are constants of this package, and what embeds one.
 var texts = []string{"selectApproval", "approvalRows", "selectClient", "selectEvent", "selectBlock", "insertEvent", "insertOnce", "selectSession", "selectReset", "selectLastUse", "putMeta", "lockPatience",
-	"selectVersion", "reads", "saveRows", "saveExpected", "setTimeouts", "savePlain", "saveJournaled", "addClients", "pendingEndRows", "begin", "walkedRows", "insertEvents", "checkpointPages", "forgetRewound", "insertActivity", "putTally", "activityColumns", "ofActivity", "tallyColumns", "noteRestored",
+	"selectVersion", "reads", "saveRows", "saveExpected", "setTimeouts", "savePlain", "saveJournaled", "addClients", "pendingEndRows", "begin", "walkedRows", "insertEvents", "checkpointPages", "forgetRewound", "insertActivity", "putTally", "attemptsNow", "activityColumns", "ofActivity", "tallyColumns", "noteRestored",
 	"sqlCodeIssued", "sqlLive", "sqlEnded", "sqlEnabled", "sqlNotConfigured", "sqlDeleted", "sqlFalse", "sqlTrue", "sqlRateLimited", "sqlSignInFailed", "sqlSecondFactors",
 	"insertGathered", "connectionRows", "standingRows", "newestFirst", "selectRequest", "selectPolicies", "selectPolicyApps", "selectPolicyNever", "sqlOpen", "sqlDeclined", "journalColumns", "approvalColumns", "databaseSeconds", "selectAttempt", "attemptColumns"}
 

@@ -56,6 +56,10 @@ func TestAttemptsInTheConsole(t *testing.T) {
 		}
 	}
 	b.asks("GET", "/attempts/x", nil).want(404)
+	over := b.asks("GET", "/", nil).want(200).says("Clients with trouble", "evil.example", "1 of 1", "pkce_mismatch")
+	if strings.Contains(over.body, "<b>Evil") || !strings.Contains(over.body, `href="/attempts?query=evil.example&amp;result=failed"`) {
+		t.Error("the overview: a client's name is markup, or its attempts are not linked")
+	}
 }
 
 // attempt puts an attempt to connect there, and gives its ID.

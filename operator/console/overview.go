@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/metrics"
@@ -28,10 +30,18 @@ type overviewPage struct {
 	InUse   bool // some client has a living approval
 	All     int  // clients
 	Events  []eventRow
+	Trouble []appTrouble // apps whose attempts to connect failed most
 }
 
-// clientsShown and eventsShown are how many rows the overview has.
-const clientsShown, eventsShown = 5, 6
+// appTrouble is an app that does not connect. Name and Host are not ours.
+type appTrouble struct {
+	store.AppTrouble
+	Worked moment // empty where no attempt that is kept did
+	Path   string // of its attempts that failed
+}
+
+// How many rows the overview has.
+const clientsShown, eventsShown, troubleShown = 5, 6, 5
 
 func (s *Server) overview(v *visit) error {
 	f, err := v.Filter("range")
@@ -54,6 +64,9 @@ func (s *Server) overview(v *visit) error {
 		return err
 	}
 	p.InUse = len(uses) > 0
+	if p.Trouble, err = s.trouble(v, over); err != nil {
+		return err
+	}
 	names := s.newNameCache(v)
 	events, _, err := s.API.Store.Events(v.Context(), store.EventFilter{
 		Kinds: journal.Notable(), Since: over.begin(v.now), NoDrills: true, Limit: eventsShown,
@@ -65,6 +78,19 @@ func (s *Server) overview(v *visit) error {
 		p.Events = append(p.Events, names.event(e))
 	}
 	return s.render(v.w, 200, overviewTemplate, &p)
+}
+
+// trouble are the apps that failed most in the range.
+func (s *Server) trouble(v *visit, over span) (out []appTrouble, err error) {
+	apps, err := s.API.Store.FailingApps(v.Context(), over.begin(v.now), troubleShown)
+	for _, a := range apps {
+		one := appTrouble{AppTrouble: a, Path: "/attempts?" + url.Values{"query": {a.Host}, "result": {string(attempt.Broken)}}.Encode()}
+		if a.Worked > 0 {
+			one.Worked = onDay(a.Worked, v.now)
+		}
+		out = append(out, one)
+	}
+	return out, err
 }
 
 // tiles makes the tiles of the range. The numbers of the journal outlive a restart;

@@ -197,6 +197,29 @@ func showAttemptsFilter(t *testing.T, h Harness) {
 			}
 		}
 	}
+	for i, tt := range []struct {
+		most int
+		want []store.AppTrouble
+	}{
+		{9, []store.AppTrouble{{Name: "100% Notes", Host: "notes.example", Failed: 3, All: 3, Reason: tries.OrganizationBlocks}}},
+		{0, nil},
+	} {
+		if got, err := d.FailingApps(ctx, d.clock.Now().Add(-24*time.Hour).Unix(), tt.most); err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("failing apps %d: %+v, %v; want %+v", i, got, err, tt.want)
+		}
+	}
+	worked := tries.Keys{Client: "new", Name: "100% NOTES", Host: "notes.example", Walk: "again", Approval: "0a"}
+	d.see(d.Store, tries.FirstCall, tries.Done, "", worked)
+	began := d.clock.Now().Unix()
+	d.clock.add(2 * time.Hour)
+	d.see(d.Store, tries.Token, tries.Failed, tries.PKCEMismatch, tries.Keys{Client: "newer", Name: "100% Notes", Host: "notes.example", Walk: "once more"})
+	d.see(d.Store, tries.Token, tries.Failed, tries.PKCEMismatch, tries.Keys{Client: "c0", Name: "Ledger Lens", Host: "ledger.example", Walk: "theirs"})
+	got, err := d.FailingApps(ctx, d.clock.Now().Add(-time.Hour).Unix(), 9)
+	want := []store.AppTrouble{{Name: "Ledger Lens", Host: "ledger.example", Failed: 1, All: 1, Reason: tries.PKCEMismatch},
+		{Name: "100% Notes", Host: "notes.example", Failed: 1, All: 1, Reason: tries.PKCEMismatch, Worked: began}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("within the hour: %+v, %v; want %+v", got, err, want)
+	}
 	if _, _, err := d.Attempts(ctx, store.AttemptFilter{After: "x"}); !errors.Is(err, store.ErrNotFound) {
 		t.Error(err)
 	}
