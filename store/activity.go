@@ -131,6 +131,52 @@ func (s *Store) ActivityCount(ctx context.Context, id approval.ID, since, until 
 	return changes - refused, refused, engine.Unavailable("activity", err)
 }
 
+// A Busy approval is one with how many calls were made by it.
+type Busy struct {
+	ApprovalRow
+	Calls int
+}
+
+// mostBusy bounds among how many of the approvals that were used last the busiest are found.
+const mostBusy = 200
+
+// Busiest gives the approvals of an organization by which the most calls were made since a
+// time, Unix seconds, among the 200 that were used last: no more than most.
+func (s *Store) Busiest(ctx context.Context, organization string, since int64, most int) (out []Busy, err error) {
+	used, err := s.approvalRows(ctx, approvalRows+` WHERE a.organization = $1 AND a.used_at >= $2 ORDER BY a.used_at DESC, a.id LIMIT $3`, organization, since-3600, mostBusy) // a use is true to the hour
+	if err != nil || len(used) == 0 {
+		return nil, err
+	}
+	defer s.timed("activity", time.Now())
+	calls := map[approval.ID]int{}
+	tallies, records := query{text: `SELECT approval, SUM(calls) FROM activity_tally`, end: ` GROUP BY approval`}, query{text: `SELECT approval, COUNT(*) FROM activity`, end: ` GROUP BY approval`}
+	tallies.where("hour >= ", since)
+	records.where("id >= ", idAt(since))
+	for _, q := range []*query{&tallies, &records} {
+		q.in("approval", padded(idsOf(used, func(r ApprovalRow) any { return r.ID[:] })))
+		rows, err := s.reader.QueryContext(ctx, q.whole(), q.args...)
+		err = engine.EachRow(rows, err, func(r engine.Scanner) error {
+			var id []byte
+			var n int
+			err := r.Scan(&id, &n)
+			if err == nil && len(id) == len(approval.ID{}) {
+				calls[approval.ID(id)] += n
+			}
+			return err
+		})
+		if err != nil {
+			return nil, engine.Unavailable("activity", err)
+		}
+	}
+	for _, r := range used {
+		if calls[r.ID] > 0 {
+			out = append(out, Busy{r, calls[r.ID]})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Busy) int { return b.Calls - a.Calls })
+	return out[:min(most, len(out))], nil
+}
+
 // Recording says from when to when records may be missing, and how far they are written.
 type Recording struct {
 	Gaps     []activity.Gap // the latest first

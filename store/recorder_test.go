@@ -571,3 +571,38 @@ func TestRecordsWaitForTheDatabase(t *testing.T) {
 		t.Errorf("it records without a mark: %v", err)
 	}
 }
+
+// Who calls an organization most: by what is counted and what is recorded, within a time,
+// and nobody else's.
+func TestBusiest(t *testing.T) {
+	h := furnished(t)
+	r := h.records(t)
+	some, most, silent := h.live(t, h.unique(1)), h.live(t, h.unique(2)), h.live(t, h.unique(3))
+	r.Read(most)
+	r.Read(some)
+	flush(t, r)
+	h.clock.add(25 * time.Hour)
+	r.Begin().Done(some, change("/a"))
+	r.Begin().Done(some, change("/b"))
+	for range 3 {
+		r.Read(most)
+	}
+	flush(t, r)
+	h.ran(t, fmt.Sprintf(`UPDATE approval SET used_at = %d`, h.Now().Unix()))
+	since := h.Now().Add(-24 * time.Hour).Unix()
+	got, err := h.Busiest(ctx, "nordlys", since, 9)
+	if err != nil || len(got) != 2 || got[0].ID != most || got[0].Calls != 3 || got[1].ID != some || got[1].Calls != 2 {
+		t.Errorf("%+v, %v (silent: %s)", got, err, silent)
+	}
+	if got, err := h.Busiest(ctx, "nordlys", since, 1); err != nil || len(got) != 1 || got[0].ID != most {
+		t.Errorf("one: %+v, %v", got, err)
+	}
+	for _, tt := range []struct {
+		organization string
+		since        int64
+	}{{"fjell", since}, {"nordlys", h.Now().Add(2 * time.Hour).Unix()}} {
+		if got, err := h.Busiest(ctx, tt.organization, tt.since, 9); err != nil || len(got) != 0 {
+			t.Errorf("%v: %+v, %v", tt, got, err)
+		}
+	}
+}

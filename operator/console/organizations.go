@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/operator"
@@ -119,7 +120,31 @@ type organizationPage struct {
 	Next         string // of the members' own page
 	Later        bool   // that is not its first
 	Events       []eventRow
+	Busy         []busyRow // who called most within the last day
 	Done         string
+}
+
+// A busyRow is an approval by which an organization is called. Names are not ours.
+type busyRow struct {
+	Client, Person   string
+	Calls            int
+	Path, PersonPath string
+}
+
+// busyShown is how many an organization's page names.
+const busyShown = 5
+
+// busy are the approvals that call most, where that is recorded.
+func (s *Server) busy(v *visit, organization string) (rows []busyRow, err error) {
+	if s.API.Store.KeepsActivity() == 0 {
+		return nil, nil
+	}
+	all, err := s.API.Store.Busiest(v.Context(), organization, v.now.Add(-24*time.Hour).Unix(), busyShown)
+	names := s.newNameCache(v)
+	for _, b := range all {
+		rows = append(rows, busyRow{b.ClientName, names.person(b.Person), b.Calls, "/approvals/" + b.ID.String() + "/activity", personPath(b.Person)})
+	}
+	return rows, err
 }
 
 // A memberRow is a member of an organization.
@@ -178,6 +203,9 @@ func (s *Server) organizationPage(v *visit) error {
 		p.More = p.Organization.Path + "/members"
 	}
 	if p.Events, err = s.eventsOf(v, store.EventFilter{Organization: o.ID, Limit: personsShown}); err != nil {
+		return err
+	}
+	if p.Busy, err = s.busy(v, o.ID); err != nil {
 		return err
 	}
 	return s.render(v.w, 200, organizationTemplate, &p)

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/activity"
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -97,6 +98,16 @@ func TestActivityInTheConsole(t *testing.T) {
 	}
 	b.asks("GET", next, nil).want(200).says("<b>note 0.").saysNot("<b>note 59.")
 	b.asks("GET", path+"?outcome=refused", nil).want(200).says("burn").saysNot("note 5")
+	o.Store.Used(of) // written a moment later
+	busy := b.asks("GET", "/organizations/nordlys", nil).want(200)
+	for n := 0; n < 500 && !strings.Contains(busy.body, "Calls most"); n++ {
+		time.Sleep(10 * time.Millisecond)
+		busy = b.asks("GET", "/organizations/nordlys", nil).want(200)
+	}
+	busy.says("Calls most", "Name of quill", "62")
+	if !strings.Contains(busy.body, `href="`+path+`"`) {
+		t.Error("what the approval that calls most did is not linked")
+	}
 	b.asks("GET", path+"?after=x", nil).want(400)
 	b.asks("GET", "/approvals/"+strings.Repeat("0", 32)+"/activity", nil).want(404)
 }
