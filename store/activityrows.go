@@ -23,9 +23,9 @@ var recordsEach = []int{1, 16, 64}
 // was written by a commit whose outcome nobody knew.
 var (
 	insertActivity = rowsOf(`INSERT INTO activity (approval, `+activityColumns+`) VALUES `, 19, ` ON CONFLICT (approval, id) DO NOTHING`)
-	putTally       = `INSERT INTO activity_tally (` + tallyColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+	putTally       = rowsOf(`INSERT INTO activity_tally (`+tallyColumns+`) VALUES `, 9, `
 		ON CONFLICT (approval, hour, what, kind, session) DO UPDATE
-		SET calls = excluded.calls, items = excluded.items, private = excluded.private, personal = excluded.personal`
+		SET calls = excluded.calls, items = excluded.items, private = excluded.private, personal = excluded.personal`)
 )
 
 // rowsOf gives the texts of a statement that puts rows.
@@ -79,10 +79,21 @@ func (tx *Tx) writeActivity(b recordBatch, session string) error {
 		}
 		left = left[min(n, len(left)):]
 	}
-	for _, t := range b.tallies {
-		if _, err := tx.Exec(putTally, t.Approval[:], t.Hour, string(t.What), t.Kind, session, t.Calls, t.Items, t.Private, t.Personal); err != nil {
+	for left := b.tallies; len(left) > 0; {
+		n := recordsEach[0] // no row twice, which an update may not have
+		for _, more := range recordsEach {
+			if len(left) >= more {
+				n = more
+			}
+		}
+		var args []any
+		for _, t := range left[:n] {
+			args = append(args, t.Approval[:], t.Hour, string(t.What), t.Kind, session, t.Calls, t.Items, t.Private, t.Personal)
+		}
+		if _, err := tx.Exec(putTally[n], args...); err != nil {
 			return err
 		}
+		left = left[n:]
 	}
 	if b.lost.Why != "" {
 		return tx.putGap(b.lost)

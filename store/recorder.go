@@ -17,6 +17,7 @@ import (
 const (
 	recordEvery  = 250 * time.Millisecond // gathers records for one commit
 	recordAgain  = time.Second            // after one that failed
+	tallyEvery   = 10 * time.Second       // gathers what is counted: the same row is written once for it
 	recordBeat   = 10 * time.Second       // shows that this node lives, where there are others
 	recordIdle   = time.Minute            // else
 	recordLapsed = 25 * time.Second       // without a word: others are about to take this node for dead
@@ -39,6 +40,7 @@ type Recorder struct {
 	queue   []activity.Record
 	hours   map[hourOf]*hour
 	dirty   map[hourOf]bool
+	since   int64                    // Unix seconds, of the first that was counted and is not written; 0 is none
 	counted map[approval.ID]*counted // of day
 	day     int64
 	lost    activity.Gap // records that found no room; none while Why is empty
@@ -196,7 +198,7 @@ func (r *Recorder) add(c *Call, of approval.ID, did []activity.Record) {
 	r.mu.Unlock()
 	r.signal(waiting)
 	if lapsed { // a node that was paused: others may have closed its session
-		_ = r.write(false)
+		_ = r.write(false, false)
 	}
 }
 
@@ -269,9 +271,6 @@ func (r *Recorder) Read(of approval.ID, items ...identity.Item) {
 	if len(items) == 0 {
 		r.count(t)
 	}
-	if len(r.dirty) == 1 {
-		r.signal(0)
-	}
 }
 
 // Unseen counts a call that another proxy was told may pass, and did not say what it is.
@@ -282,9 +281,6 @@ func (r *Recorder) Unseen(of approval.ID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count(activity.Tally{Approval: of, Hour: activity.Hour(r.store.Now().Unix()), What: activity.Unseen, Calls: 1})
-	if len(r.dirty) == 1 {
-		r.signal(0)
-	}
 }
 
 // count adds to a tally; the lock is the caller's.
@@ -310,6 +306,9 @@ func (r *Recorder) count(t activity.Tally) {
 	}
 	sum.Calls, sum.Items, sum.Private, sum.Personal = sum.Calls+t.Calls, sum.Items+t.Items, sum.Private+t.Private, sum.Personal+t.Personal
 	r.dirty[at] = true
+	if r.since == 0 {
+		r.since = r.store.Now().Unix()
+	}
 	r.figures.Counted += t.Calls
 }
 
@@ -328,14 +327,21 @@ func (r *Recorder) Figures() RecorderFigures {
 // run writes until the recorder is closed.
 func (r *Recorder) run() {
 	var again time.Duration // after a write that failed; 0 is none
-	idle := time.NewTimer(r.beat)
+	idle, tallies := time.NewTimer(r.beat), time.NewTicker(tallyEvery)
 	defer idle.Stop()
+	defer tallies.Stop()
+	due := false // what is counted is
 	for {
 		wait := recordEvery
 		select {
 		case <-r.stop:
 			return
 		case <-idle.C:
+			wait = 0
+		case <-tallies.C:
+			if due = r.counts(); !due {
+				continue
+			}
 			wait = 0
 		case <-r.wake:
 		}
@@ -346,8 +352,8 @@ func (r *Recorder) run() {
 		case <-r.full:
 		case <-time.After(wait):
 		}
-		if err := r.write(false); err == nil {
-			again = 0
+		if err := r.write(false, due); err == nil {
+			again, due = 0, false
 		} else {
 			if again == 0 {
 				r.store.log.Warn("what calls did cannot be written; it is kept and tried again", "waiting", r.Figures().Waiting, "err", err)
@@ -359,6 +365,13 @@ func (r *Recorder) run() {
 	}
 }
 
+// counts reports whether anything was counted that is not written.
+func (r *Recorder) counts() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.dirty) > 0
+}
+
 // recordBatch is what is written together.
 type recordBatch struct {
 	records []activity.Record
@@ -367,21 +380,28 @@ type recordBatch struct {
 	lost    activity.Gap
 	now     int64
 	under   int64 // since when the oldest call is under way; 0 is none
+	counted int64 // since when tallies were counted; 0 is none
+	left    int64 // the same of those that are left for later
 }
 
-// take takes what waits.
-func (r *Recorder) take() (b recordBatch) {
+// take takes what waits; of what is counted only with tallies.
+func (r *Recorder) take(tallies bool) (b recordBatch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	b.now = r.store.Now().Unix()
 	b.records, r.queue = r.queue, nil
-	for at := range r.dirty {
-		b.hours = append(b.hours, at)
-		for _, t := range r.hours[at].kinds {
-			b.tallies = append(b.tallies, *t)
+	if !tallies {
+		b.left = r.since
+	} else {
+		for at := range r.dirty {
+			b.hours = append(b.hours, at)
+			for _, t := range r.hours[at].kinds {
+				b.tallies = append(b.tallies, *t)
+			}
 		}
+		clear(r.dirty)
+		b.counted, r.since = r.since, 0
 	}
-	clear(r.dirty)
 	b.lost, r.lost = r.lost, activity.Gap{}
 	if oldest := r.under.Front(); oldest != nil {
 		b.under = oldest.Value.(*Call).begun
@@ -397,6 +417,9 @@ func (r *Recorder) giveBack(b recordBatch) {
 	r.queue = append(b.records, r.queue...)
 	for _, at := range b.hours {
 		r.dirty[at] = true
+	}
+	if b.counted > 0 {
+		r.since = b.counted
 	}
 	switch {
 	case b.lost.Why == "":
@@ -420,15 +443,16 @@ func (r *Recorder) written(b recordBatch) {
 }
 
 // write writes what waits, and that this node records still or, closing, that it ends.
-func (r *Recorder) write(closing bool) error {
+// What is counted is left for later without tallies.
+func (r *Recorder) write(closing, tallies bool) error {
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	if r.closed {
 		return nil
 	}
-	b := r.take()
+	b := r.take(tallies)
 	next := r.session
-	next.Written, next.Seen = max(r.session.Written, activity.Under(b.now, b.under)), b.now
+	next.Written, next.Seen = max(r.session.Written, activity.Under(activity.Under(b.now, b.under), b.left)), b.now
 	err := r.store.apart(func(tx *Tx) error {
 		if err := tx.writeActivity(b, r.session.ID); err != nil {
 			return err
@@ -460,7 +484,7 @@ func (r *Recorder) Close() error {
 	}
 	close(r.stop)
 	r.stopped.Wait()
-	if err := r.write(true); err != nil && !errors.Is(err, ErrConflict) {
+	if err := r.write(true, true); err != nil && !errors.Is(err, ErrConflict) {
 		return fmt.Errorf("activity: %w", err)
 	}
 	return nil
@@ -471,5 +495,5 @@ func (r *Recorder) Flush() error {
 	if r == nil {
 		return nil
 	}
-	return r.write(false)
+	return r.write(false, true)
 }

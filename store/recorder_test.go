@@ -606,3 +606,48 @@ func TestBusiest(t *testing.T) {
 		}
 	}
 }
+
+// What is counted is written more seldom than records are, and until then what is said to
+// be durable goes no farther than its first.
+func TestCountsWait(t *testing.T) {
+	h := furnished(t)
+	r := h.records(t)
+	id := h.live(t, h.unique(1))
+	counted := h.Now().Unix()
+	r.Read(id)
+	h.clock.add(8 * time.Second)
+	r.Begin().Done(id, change("/a"))
+	if err := r.write(false, false); err != nil {
+		t.Fatal(err)
+	}
+	tallies, err := h.ActivityTallies(ctx, id, 0, 0)
+	if err != nil || len(tallies) != 0 || r.session.Written != counted || len(h.recorded(t, ActivityFilter{Approval: id})) != 1 {
+		t.Errorf("before it is due: %+v, %v, written to %d, counted at %d", tallies, err, r.session.Written, counted)
+	}
+	flush(t, r)
+	if tallies, err = h.ActivityTallies(ctx, id, 0, 0); err != nil || len(tallies) != 1 || tallies[0].Calls != 1 || r.session.Written != counted+8 {
+		t.Errorf("when it is due: %+v, %v, written to %d", tallies, err, r.session.Written)
+	}
+	if b := r.take(true); b.counted != 0 || b.left != 0 || len(b.tallies) != 0 {
+		t.Errorf("nothing is left: %+v", b)
+	}
+	r.Read(id)
+	b := r.take(true) // as for a write that fails
+	r.giveBack(b)
+	if b = r.take(false); b.left != counted+8 || len(b.tallies) != 0 {
+		t.Errorf("given back: %+v", b)
+	}
+	for n := range 150 { // more rows than one statement takes, by all sizes of statements
+		r.Read(id, identity.Item{Kind: fmt.Sprint("kind", n%15), Count: 1})
+		h.clock.add(10 * time.Minute)
+	}
+	flush(t, r)
+	calls := 0
+	tallies, err = h.ActivityTallies(ctx, id, 0, 0)
+	for _, one := range tallies {
+		calls += int(one.Calls)
+	}
+	if err != nil || calls != 152 || len(tallies) < 81 {
+		t.Errorf("%d calls in %d rows, %v; want 152", calls, len(tallies), err)
+	}
+}
