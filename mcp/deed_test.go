@@ -11,6 +11,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -110,5 +111,36 @@ func TestMCPRecordsRefusals(t *testing.T) {
 	h.send("POST", access, "["+call("move_order")+","+strings.Replace(call("burn"), `"id":7`, `"id":8`, 1)+"]")
 	if got, want := h.did(of), "refused 0 burn no_role"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Whether a tool reads is what its rule says; its annotation is asked where the rule leaves
+// it open. What a service says that it changed is a change all the same.
+func TestMCPRecordsByRules(t *testing.T) {
+	const answer = `{"jsonrpc":"2.0","id":7,"result":{"content":[]}}`
+	by, err := rules.Compile([]rules.Rule{{Tool: "look", Role: "treasurer", Access: "read"}, {Tool: "list_orders", Role: "treasurer", Access: "change"}, {Tool: "move_order", Role: "treasurer"}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, tool, answer, want string
+	}{
+		{"a rule says that it reads", "look", answer, "reads 1  0"},
+		{"a rule says that it changes", "list_orders", answer, "done 200 list_orders"},
+		{"a rule leaves it open", "move_order", answer, "done 200 move_order"},
+		{"a rule says that it reads, and the service that it did not", "look", `{"jsonrpc":"2.0","id":7,"result":{"content":[],"_meta":{"` + identity.MetaItems + `":[{"title":"A","did":"closed"}]}}}`, "done 200 look  closed A; reads 1  0"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHouse(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write([]byte(tt.answer))
+			}), recording, func(h *house) { h.api.Rules = func() *rules.Rules { return by } })
+			access, of := h.live("ada", everything)
+			h.proxy.tools.note("nordlys", Tool{Name: "list_orders", Reads: Reads}, h.store.Now())
+			h.send("POST", access, call(tt.tool))
+			if got := h.did(of); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
 	}
 }

@@ -29,8 +29,13 @@ func (x *exchange) beginDeeds() {
 		if m.Tool != "" {
 			_, said := x.s.Tool(x.rights.Organization, m.Tool)
 			reads = m.Reads == Reads || m.Reads == Unknown && said == Reads
+			if by := x.s.API.RuledBy(); by != nil {
+				if n := by.Needed(m.call(x.s.Path)); n.Rule >= 0 && !n.Hinted && n.Access != "" {
+					reads = n.Access == "read"
+				}
+			}
 		}
-		if m.notice() || !reads && !m.changes() {
+		if m.notice() || m.Tool == "" && !reads && !m.changes() {
 			continue
 		}
 		if d := x.s.API.Deed(x.rights, x.recordOf(m), rules.Decision{}, reads); d != nil {
