@@ -33,37 +33,29 @@ func mayChange(body []byte) (organization string, may bool) {
 	return me.Organization.ID, may
 }
 
-// lower sets the ceiling of the organization to read only, and gives what lifts it again
-// and when it was acknowledged.
-func lower(ctx context.Context, server *remote.Server, organization string) (lift func() error, begun, acknowledged time.Time, err error) {
+// setReadOnly changes whether an organization lets apps read only, in the rules that hold
+// now, whoever else saves some at the same time. It reports whether that was so before.
+func setReadOnly(ctx context.Context, server *remote.Server, organization string, on bool) (was bool, err error) {
 	path := "/v1/organizations/" + url.PathEscape(organization) + "/policy"
-	var seen struct{ Policy json.RawMessage }
-	if err := server.Do(ctx, http.MethodGet, path, nil, nil, &seen); err != nil {
-		return nil, begun, acknowledged, err
-	}
-	before, err := policy.Read(seen.Policy)
-	if err != nil {
-		return nil, begun, acknowledged, server.Stranger()
-	}
-	if before.Ceiling.ReadOnly {
-		return nil, begun, acknowledged, &fault.Error{Code: fault.State, What: "apps can only read in organization " + organization + " as it is", Hint: "drill with a person of another organization"}
-	}
-	version := before.Version
-	save := func(ctx context.Context, p policy.Policy) error {
-		p.Version = version
-		if err := server.Do(ctx, http.MethodPut, path, nil, map[string]any{"policy": json.RawMessage(p.JSON()), "reason": "drill"}, &seen); err != nil {
-			return err
+	for range 3 {
+		var seen struct{ Policy json.RawMessage }
+		if err := server.Do(ctx, http.MethodGet, path, nil, nil, &seen); err != nil {
+			return false, err
 		}
-		saved, err := policy.Read(seen.Policy)
-		version = saved.Version
-		return err
+		p, err := policy.Read(seen.Policy)
+		if err != nil {
+			return false, server.Stranger()
+		}
+		if p.Ceiling.ReadOnly == on {
+			return on, nil
+		}
+		p.Ceiling.ReadOnly = on
+		err = server.Do(ctx, http.MethodPut, path, nil, map[string]any{"policy": json.RawMessage(p.JSON()), "reason": "drill"}, &seen)
+		if fault.CodeOf(err) != fault.State { // else somebody has saved others since
+			return !on, err
+		}
 	}
-	lowered := before
-	lowered.Ceiling.ReadOnly = true
-	begun = time.Now()
-	err = save(ctx, lowered)
-	acknowledged = time.Now()
-	return func() error { return save(context.WithoutCancel(ctx), before) }, begun, acknowledged, err
+	return !on, &fault.Error{Code: fault.State, What: "the rules of organization " + organization + " change all the time", Hint: "repeat it later"}
 }
 
 // lowerRound makes an approval, lowers the ceiling over it, follows what the nodes do,
@@ -77,15 +69,23 @@ func (o Options) lowerRound(ctx context.Context, d *demo.Client, nodes []drilled
 	if !may {
 		return round, &fault.Error{Code: fault.Failed, What: d.Base + " gives the test approval nothing to change", Hint: "the person has to fill a role, and the organization to let apps change"}
 	}
-	lift, begun, acknowledged, err := lower(ctx, server, organization)
+	begun := time.Now()
+	was, err := setReadOnly(ctx, server, organization, true)
+	acknowledged := time.Now()
+	if was {
+		return round, &fault.Error{Code: fault.State, What: "apps can only read in organization " + organization + " as it is", Hint: "drill with a person of another organization"}
+	}
+	if err == nil {
+		round = o.followAll(ctx, d, nodes, acknowledged)
+		round.Revoked = milliseconds(acknowledged.Sub(begun))
+	}
+	// After an error too: what was not answered may have been done.
+	if _, unlifted := setReadOnly(context.WithoutCancel(ctx), server, organization, false); unlifted != nil {
+		return round, &fault.Error{Code: fault.CodeOf(unlifted), What: "organization " + organization + " may be left at read only: " + unlifted.Error(),
+			Hint: "see: grantkeeper organization policy show " + organization}
+	}
 	if err != nil {
 		return round, err
-	}
-	round = o.followAll(ctx, d, nodes, acknowledged)
-	round.Revoked = milliseconds(acknowledged.Sub(begun))
-	if err := lift(); err != nil {
-		return round, &fault.Error{Code: fault.CodeOf(err), What: "the ceiling of organization " + organization + " stays at read only: " + err.Error(),
-			Hint: "lift it: grantkeeper organization policy set " + organization}
 	}
 	for i, n := range nodes { // what was lifted is given back
 		if !n.givesBack(ctx, d, o.GiveUp) && round.Nodes[i].Fault == "" {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -102,6 +103,36 @@ func TestDrillLowersTheCeiling(t *testing.T) {
 	stdout, stderr, code = ran(t, "drill", "--lower", "--rounds", "1", "--timeout", "200ms", "--base-url", dev.Server, "--node", dev.Server, "--node", proxy.URL, "--operator", dev.Operator)
 	if code != 1 || !strings.Contains(stdout, "it did not refuse within 200ms") || !strings.Contains(stderr, "a node accepted what was above the ceiling") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
+	}
+	// Somebody saves rules while the ceiling is low: they stay.
+	at, err := url.Parse(dev.Operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	operators := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) },
+		ModifyResponse: func(a *http.Response) error {
+			if a.Request.Method == "PUT" {
+				once.Do(func() {
+					p := dev.operator(t, "GET", a.Request.URL.Path, "")["policy"].(map[string]any)
+					p["max_days"] = 14
+					text, err := json.Marshal(map[string]any{"policy": p, "reason": "meanwhile"})
+					if err != nil {
+						t.Error(err)
+					}
+					dev.operator(t, "PUT", a.Request.URL.Path, string(text))
+				})
+			}
+			return nil
+		},
+	})
+	defer operators.Close()
+	if stdout, stderr, code = ran(t, "drill", "--lower", "--rounds", "1", "--base-url", dev.Server, "--operator", operators.URL); code != 0 {
+		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
+	}
+	if p := dev.operator(t, "GET", "/v1/organizations/nordlys/policy", "")["policy"].(map[string]any); p["max_days"] != 14.0 {
+		t.Errorf("what was saved meanwhile is gone: %v", p)
 	}
 	for _, o := range dev.operator(t, "GET", "/v1/organizations", "")["items"].([]any) {
 		id := o.(map[string]any)["id"].(string)
