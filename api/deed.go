@@ -2,7 +2,6 @@ package api
 
 import (
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/activity"
@@ -22,18 +21,6 @@ type Deed struct {
 	reads  bool
 	over   bool
 	record activity.Record
-}
-
-// Reads reports whether a call of HTTP only reads: as the rule says that names it, or else
-// by its method.
-func Reads(method string, d rules.Decision) bool {
-	switch {
-	case d.Rule >= 0 && d.Needs == "read":
-		return true
-	case d.Rule >= 0 && d.Needs != "":
-		return false
-	}
-	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
 // Deed begins one, before it is passed on. An API key's is none.

@@ -189,13 +189,10 @@ func (s *Server) held(r *http.Request, a api.Rights, q question, fault *answer) 
 func (s *Server) note(a api.Rights, q question, d rules.Decision) {
 	c := q.call(s.API.Resources)
 	record := activity.Record{Way: activity.Gateway, Method: c.Method, Path: c.Path, Tool: c.Tool}
-	switch {
-	case !d.Allowed:
+	if !d.Allowed {
 		s.API.Refused(a, record, string(d.Reason), d.Role)
-	case c.Tool != "":
-		s.API.Passed(a, record, d, c.Reads == rules.Yes, false)
-	default:
-		s.API.Passed(a, record, d, api.Reads(c.Method, d), c.Method == "")
+	} else {
+		s.API.Passed(a, record, d, s.API.RuledBy().Reads(c), c.Tool == "" && c.Method == "")
 	}
 }
 

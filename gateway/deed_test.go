@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/activity"
+	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -139,6 +141,24 @@ func TestUpstreamRecordsRefusals(t *testing.T) {
 	}
 	if got := b.did(); len(got) != 2 {
 		t.Errorf("what was never sent: %v", got)
+	}
+}
+
+// Whether a call reads is what its rule says, whatever was approved, and at each door.
+func TestWhatRulesSayReads(t *testing.T) {
+	for name, set := range map[string]grantset.Set{"everything": everything, "selected": selected} {
+		b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {}, nil)
+		b.recording()
+		b.rule("deny", rules.Rule{Call: "POST /api/v5/search", Touches: rules.TouchesOpen, Access: "read"}, rules.Rule{Tool: "look", Touches: rules.TouchesOpen, Access: "read"})
+		live := b.live("ada", set)
+		b.access, b.approval = live.access, live.id
+		b.call("POST", "/api/v5/search", strings.NewReader("{}"))
+		b.decided(`{"token":` + quoted(b.access) + `,"method":"POST","path":"/api/v5/search"}`)
+		b.decided(`{"token":` + quoted(b.access) + `,"tool":"look","arguments":{}}`)
+		b.forward("Authorization", "Bearer "+b.access, "X-Original-URI", "/api/v5/search", "X-Original-Method", "POST")
+		if got, want := strings.Join(b.did(), "; "), "reads 4  0"; got != want {
+			t.Errorf("%s: %s; want %s", name, got, want)
+		}
 	}
 }
 

@@ -89,13 +89,14 @@ const headerDenied = identity.Prefix + "Denied"
 // ruled asks the rules, or answers the call that they deny.
 func (s *Server) ruled(w http.ResponseWriter, r *http.Request, a api.Rights, call identity.Call, host string) bool {
 	path, query, _ := strings.Cut(call.Target, "?")
-	d, err := s.API.Ruled(r.Context(), a, rules.Call{Method: call.Method, Path: path, Query: query, Unread: true})
+	c := rules.Call{Method: call.Method, Path: path, Query: query, Unread: true}
+	d, err := s.API.Ruled(r.Context(), a, c)
 	record := activity.Record{Way: activity.Gateway, Method: call.Method, Path: path}
 	switch {
 	case err != nil:
 		s.API.Fail(w, r, err)
 	case d.Allowed:
-		s.API.Passed(a, record, d, api.Reads(call.Method, d), call.Method == "")
+		s.API.Passed(a, record, d, s.API.RuledBy().Reads(c), call.Method == "")
 	default:
 		s.API.Refused(a, record, string(d.Reason), d.Role)
 		w.Header().Set(headerDenied, string(d.Reason))

@@ -166,7 +166,7 @@ func (u *Upstream) ruled(w http.ResponseWriter, r *http.Request, path string, of
 		u.API.Refused(of.rights, record, string(d.Reason), d.Role)
 		u.API.Deny(w, api.Denied(of.rights, d, u.Base(r)))
 	default:
-		of.deed = u.API.Deed(of.rights, record, d, api.Reads(r.Method, d))
+		of.deed = u.API.Deed(of.rights, record, d, u.API.RuledBy().Reads(c))
 	}
 	return err == nil && d.Allowed
 }

@@ -326,7 +326,7 @@ func TestUpstreamStreams(t *testing.T) {
 					}
 				}
 			}, func(_ *Upstream, front *httptest.Server) {
-				front.Config.ReadTimeout, front.Config.WriteTimeout = 60*time.Millisecond, 60*time.Millisecond
+				front.Config.ReadTimeout, front.Config.WriteTimeout = 500*time.Millisecond, 500*time.Millisecond // of the handshake, too
 				front.EnableHTTP2 = proto == "HTTP/2.0"
 			})
 			a := b.call("GET", "/api/v5/events", nil, "Accept", "text/event-stream")
@@ -342,7 +342,7 @@ func TestUpstreamStreams(t *testing.T) {
 				if _, err := lines.ReadString('\n'); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(100 * time.Millisecond) // silence beyond the timeouts
+				time.Sleep(600 * time.Millisecond) // silence beyond the timeouts
 				if n < 4 {
 					next <- true
 				}
@@ -360,14 +360,14 @@ func TestUpstreamTakesLongUploads(t *testing.T) {
 			n, err := io.Copy(io.Discard, r.Body)
 			fmt.Fprint(w, n, err)
 		}, func(_ *Upstream, front *httptest.Server) {
-			front.Config.ReadTimeout, front.Config.WriteTimeout = 60*time.Millisecond, 60*time.Millisecond
+			front.Config.ReadTimeout, front.Config.WriteTimeout = time.Second, time.Second // of the handshake, too
 			front.EnableHTTP2 = proto == "HTTP/2.0"
 		})
 		body, pieces := io.Pipe()
 		go func() {
 			for range 4 {
 				pieces.Write(make([]byte, 1000))
-				time.Sleep(40 * time.Millisecond)
+				time.Sleep(400 * time.Millisecond)
 			}
 			pieces.Close()
 		}()

@@ -10,6 +10,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/activity"
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -142,5 +143,28 @@ func TestMCPRecordsByRules(t *testing.T) {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// A change is recorded with the role that its rule decided by.
+func TestMCPRecordsTheRole(t *testing.T) {
+	by, err := rules.Compile([]rules.Rule{{Tool: "put", Role: "treasurer", Access: "change"}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHouse(t, jsonService(`{"jsonrpc":"2.0","id":7,"result":{"content":[]}}`), recording, func(h *house) { h.api.Rules = func() *rules.Rules { return by } })
+	access, of := h.live("ada", grantset.Set{Kind: grantset.Roles, Picks: []grantset.Pick{{Role: "treasurer", Change: true}}})
+	h.send("POST", access, call("put"))
+	if got, want := h.did(of), "done 200 put"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	err = h.store.EachActivity(context.Background(), store.ActivityFilter{Approval: of}, func(r activity.Record) error {
+		if r.Item.Role != "treasurer" {
+			t.Errorf("role %q", r.Item.Role)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

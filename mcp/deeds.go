@@ -8,7 +8,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/activity"
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/identity"
-	"github.com/grantkeeper/grantkeeper/rules"
 )
 
 // recordOf is what is recorded of a message.
@@ -25,20 +24,16 @@ func (x *exchange) recordOf(m *Message) activity.Record {
 func (x *exchange) beginDeeds() {
 	for i := range x.messages {
 		m := &x.messages[i]
-		reads := m.Resource != "" || m.Prompt != ""
-		if m.Tool != "" {
-			_, said := x.s.Tool(x.rights.Organization, m.Tool)
-			reads = m.Reads == Reads || m.Reads == Unknown && said == Reads
-			if by := x.s.API.RuledBy(); by != nil {
-				if n := by.Needed(m.call(x.s.Path)); n.Rule >= 0 && !n.Hinted && n.Access != "" {
-					reads = n.Access == "read"
-				}
-			}
-		}
-		if m.notice() || m.Tool == "" && !reads && !m.changes() {
+		touches := m.Tool != "" || m.Resource != "" || m.Prompt != ""
+		if m.notice() || !touches && !m.changes() {
 			continue
 		}
-		if d := x.s.API.Deed(x.rights, x.recordOf(m), rules.Decision{}, reads); d != nil {
+		c := m.call(x.s.Path)
+		if c.Tool != "" && c.Reads == Unknown { // what it said last, however long ago
+			_, c.Reads = x.s.Tool(x.rights.Organization, m.Tool)
+		}
+		reads := touches && x.s.API.RuledBy().Reads(c)
+		if d := x.s.API.Deed(x.rights, x.recordOf(m), m.by, reads); d != nil {
 			x.deeds = append(x.deeds, deed{string(m.ID), d})
 		}
 	}

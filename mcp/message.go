@@ -42,6 +42,8 @@ type Message struct {
 	Arguments json.RawMessage // of a tool or prompt, as they came
 	Reads     Known           // of a tool
 
+	by rules.Decision // that let it pass; of none where no rules hold
+
 	meta   json.RawMessage // _meta of its params
 	listen []string        // the resources that subscriptions/listen names
 }

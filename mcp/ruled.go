@@ -61,24 +61,27 @@ func (x *exchange) decide(m *Message) (*Denial, error) {
 		return nil, nil
 	}
 	for _, part := range m.parts() {
-		if d, err := x.ruled(x.rights, part); d != nil || err != nil {
+		by, d, err := x.ruled(x.rights, part)
+		if d != nil || err != nil {
 			return d, err
 		}
+		m.by = by
 	}
 	return nil, nil
 }
 
-// ruled asks them about a part of a message by what a client may do.
-func (x *exchange) ruled(rights api.Rights, m Message) (*Denial, error) {
+// ruled asks them about a part of a message by what a client may do. It gives what they
+// decided, and the denial where that is one.
+func (x *exchange) ruled(rights api.Rights, m Message) (rules.Decision, *Denial, error) {
 	if x.s.decideAs != nil {
-		return x.s.decideAs(rights, m), nil
+		return rules.Decision{}, x.s.decideAs(rights, m), nil
 	}
 	d, err := x.s.API.Ruled(x.r.Context(), rights, m.call(x.s.Path))
 	if err != nil || d.Allowed {
-		return nil, err
+		return d, nil, err
 	}
 	told := api.Denied(rights, d, x.s.Base(x.r))
-	return &Denial{Text: told.Description, Tool: m.Tool, Role: told.Role, RoleName: told.RoleName, Needs: told.Needs, Has: told.Has,
+	return d, &Denial{Text: told.Description, Tool: m.Tool, Role: told.Role, RoleName: told.RoleName, Needs: told.Needs, Has: told.Has,
 		Edit: told.Edit, Reason: string(told.Reason), Rule: told.Rule}, nil
 }
 
@@ -97,7 +100,7 @@ func (x *exchange) notices(data []byte) (less []byte, gone bool, err error) {
 	var kept []json.RawMessage
 	for i := range all {
 		if all[i].Method == updated {
-			d, err := x.ruled(now, Message{Method: "resources/subscribe", Resource: all[i].Params.URI}) // without a URI, a method that no rule names
+			_, d, err := x.ruled(now, Message{Method: "resources/subscribe", Resource: all[i].Params.URI}) // without a URI, a method that no rule names
 			if err != nil {
 				return nil, false, err
 			}

@@ -11,6 +11,25 @@ type Needed struct {
 	Hinted   bool   // Access is what the tool's annotation says
 }
 
+// Reads reports whether a call only reads, whoever makes it: as the rule says that names
+// it, or else as the call claims itself, by its method (RFC 9110 section 9.2.1) or a tool
+// by its annotation. No rules leave it to the call.
+func (r *Rules) Reads(c Call) bool {
+	said := false
+	if all, ok := c.readings(); r != nil && ok {
+		for _, at := range all {
+			i, _ := r.find(c, at)
+			if i < 0 || r.rules[i].access == "" {
+				continue
+			}
+			if said = r.rules[i].access == "read"; !said {
+				return false
+			}
+		}
+	}
+	return said || c.access() == "read" || c.kind() == byCall && c.Method == "OPTIONS"
+}
+
 // Needed says it of a tool, by what is known of it: Tool, At and Reads of a call.
 func (r *Rules) Needed(c Call) Needed {
 	i, _ := r.find(c, reading{name: c.Tool})
