@@ -56,7 +56,7 @@ func (s *Store) Activity(ctx context.Context, f ActivityFilter) ([]activity.Reco
 	case f.Done:
 		q.where("outcome <> ", string(activity.Refused))
 	}
-	rows, err := s.reader.QueryContext(ctx, q.page(order, limit), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.page(order, limit), q.args...)
 	out, err := engine.ListOf(rows, err, scanRecord)
 	if err != nil {
 		return nil, "", engine.Unavailable("activity", err)
@@ -84,7 +84,7 @@ func ActivityAt(cursor string) int64 {
 func (s *Store) ActivityLatest(ctx context.Context, organization string, items []string) (out []activity.Record, err error) {
 	defer s.timed("activity", time.Now())
 	for _, item := range items {
-		rows, err := s.reader.QueryContext(ctx, `
+		rows, err := s.db.Reader.QueryContext(ctx, `
 			SELECT `+ofActivity+` FROM activity c JOIN approval a ON a.id = c.approval
 			 WHERE c.item = $1 AND c.item <> '' AND c.outcome = $2 AND a.organization = $3 ORDER BY c.id DESC LIMIT 1`,
 			item, string(activity.Done), organization)
@@ -99,7 +99,7 @@ func (s *Store) ActivityLatest(ctx context.Context, organization string, items [
 
 // since is from when on anything is told that was asked for from a time on.
 func (s *Store) since(at int64) int64 {
-	return max(at, activity.FirstDay(s.Now(), s.options.ActivityKeep)*24*3600)
+	return max(at, activity.FirstDay(s.Now(), s.db.Options.ActivityKeep)*24*3600)
 }
 
 // ActivityTallies gives what is counted of an approval in the hours that begin between two
@@ -109,7 +109,7 @@ func (s *Store) ActivityTallies(ctx context.Context, id approval.ID, since, unti
 	if until == 0 {
 		until = maxTime
 	}
-	rows, err := s.reader.QueryContext(ctx, `
+	rows, err := s.db.Reader.QueryContext(ctx, `
 		SELECT hour, what, kind, SUM(calls), SUM(items), SUM(private), SUM(personal)
 		  FROM activity_tally WHERE approval = $1 AND hour >= $2 AND hour < $3
 		 GROUP BY hour, what, kind ORDER BY hour DESC, what, kind`, id[:], s.since(since), until)
@@ -124,7 +124,7 @@ func (s *Store) ActivityTallies(ctx context.Context, id approval.ID, since, unti
 // those that were refused, and all others.
 func (s *Store) ActivityCount(ctx context.Context, id approval.ID, since, until int64) (changes, refused int, err error) {
 	defer s.timed("activity", time.Now())
-	err = s.reader.QueryRowContext(ctx, `
+	err = s.db.Reader.QueryRowContext(ctx, `
 		SELECT COUNT(*), COALESCE(SUM(CASE WHEN outcome = $1 THEN 1 ELSE 0 END), 0)
 		  FROM activity WHERE approval = $2 AND id >= $3 AND id < $4`,
 		string(activity.Refused), id[:], idAt(s.since(since)), idAt(until)).Scan(&changes, &refused)
@@ -154,7 +154,7 @@ func (s *Store) Busiest(ctx context.Context, organization string, since int64, m
 	records.where("id >= ", idAt(since))
 	for _, q := range []*query{&tallies, &records} {
 		q.in("approval", padded(idsOf(used, func(r ApprovalRow) any { return r.ID[:] })))
-		rows, err := s.reader.QueryContext(ctx, q.whole(), q.args...)
+		rows, err := s.db.Reader.QueryContext(ctx, q.whole(), q.args...)
 		err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 			var id []byte
 			var n int
@@ -188,18 +188,18 @@ type Recording struct {
 func (s *Store) ActivityGaps(ctx context.Context, created, ended, since int64) (of Recording, err error) {
 	defer s.timed("activity", time.Now())
 	now := s.Now().Unix()
-	rows, err := s.reader.QueryContext(ctx, `SELECT id, opened_at, written_to, seen_at FROM activity_session`)
+	rows, err := s.db.Reader.QueryContext(ctx, `SELECT id, opened_at, written_to, seen_at FROM activity_session`)
 	sessions, err := engine.ListOf(rows, err, scanRecording)
 	if err != nil {
 		return of, engine.Unavailable("activity", err)
 	}
-	rows, err = s.reader.QueryContext(ctx, `SELECT id, from_at, to_at, why FROM activity_gap WHERE to_at = 0 OR to_at >= $1`, s.since(since))
+	rows, err = s.db.Reader.QueryContext(ctx, `SELECT id, from_at, to_at, why FROM activity_gap WHERE to_at = 0 OR to_at >= $1`, s.since(since))
 	gaps, err := engine.ListOf(rows, err, func(r engine.Scanner, g *activity.Gap) error { return r.Scan(&g.ID, &g.From, &g.To, &g.Why) })
 	if err != nil {
 		return of, engine.Unavailable("activity", err)
 	}
 	for _, one := range sessions { // read first: one that ends meanwhile is among the gaps
-		if s.options.URL != "" && one.Seen < now-int64(sessionLife/time.Second) { // nobody has found it out yet
+		if s.db.Options.URL != "" && one.Seen < now-int64(sessionLife/time.Second) { // nobody has found it out yet
 			gaps = append(gaps, one.Ended(now))
 			continue
 		}
@@ -219,7 +219,7 @@ func (s *Store) ActivityGaps(ctx context.Context, created, ended, since int64) (
 }
 
 // KeepsActivity is for how long what calls did is kept; 0 is that it is not.
-func (s *Store) KeepsActivity() time.Duration { return s.options.ActivityKeep }
+func (s *Store) KeepsActivity() time.Duration { return s.db.Options.ActivityKeep }
 
 // EachActivity calls each with the records of an approval that a filter leaves, page by
 // page, until it gives an error.

@@ -208,9 +208,9 @@ func (tx *Tx) stopRecording(now int64) error {
 // few rows in each commit. What it leaves is left for the next time: nobody reads it.
 func (s *Store) sweepActivity(more func() bool) (deleted int, err error) {
 	now := s.Now()
-	first := activity.FirstDay(now, s.options.ActivityKeep)
+	first := activity.FirstDay(now, s.db.Options.ActivityKeep)
 	steps := []func(*Tx) (int64, error){
-		func(tx *Tx) (int64, error) { return 0, tx.endRecordings(now.Unix(), s.options.URL != "") },
+		func(tx *Tx) (int64, error) { return 0, tx.endRecordings(now.Unix(), s.db.Options.URL != "") },
 		func(tx *Tx) (int64, error) {
 			return tx.Exec(`DELETE FROM activity WHERE (approval, id) IN (SELECT approval, id FROM activity WHERE day < $1 LIMIT 500)`, first)
 		},
@@ -222,7 +222,7 @@ func (s *Store) sweepActivity(more func() bool) (deleted int, err error) {
 		},
 		(*Tx).forgetActivity,
 	}
-	if s.options.URL == "" { // who else records is in this process
+	if s.db.Options.URL == "" { // who else records is in this process
 		steps = steps[1:]
 	}
 	for _, step := range steps {

@@ -86,7 +86,7 @@ func (tx *Tx) replaceAPIKey(k directory.APIKey) error {
 
 // exportKeys lists the API keys that have not ended.
 func (s *Store) exportKeys(ctx context.Context) ([]directory.APIKey, error) {
-	rows, err := s.reader.QueryContext(ctx, `
+	rows, err := s.db.Reader.QueryContext(ctx, `
 		SELECT DISTINCT k.person, k.organization, k.name FROM api_key k
 		  JOIN person p ON p.id = k.person AND p.epoch = k.person_epoch
 		  JOIN membership m ON m.person = k.person AND m.organization = k.organization AND m.epoch = k.membership_epoch

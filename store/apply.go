@@ -10,7 +10,7 @@ import (
 // returns. The approval is given as it stands after the move. ErrNotFound
 // means that there is no such row, ErrUnavailable that nothing has changed.
 func (s *Store) Apply(_ context.Context, id approval.ID, m approval.Move, act Act) (approval.Approval, approval.Verdict, error) {
-	return s.engine.Move(id, m, false, act)
+	return s.db.Engine.Move(id, m, false, act)
 }
 
 // ApplyLive is Apply for moves that ask nothing of the code, such as
@@ -21,5 +21,5 @@ func (s *Store) ApplyLive(ctx context.Context, id approval.ID, m approval.Move, 
 	if err != nil {
 		return approval.Approval{}, 0, err
 	}
-	return s.engine.Move(id, m, true, act)
+	return s.db.Engine.Move(id, m, true, act)
 }

@@ -46,7 +46,7 @@ const approvalRows = `SELECT ` + engine.ApprovalColumns + `,
 
 func (s *Store) approvalRows(ctx context.Context, text string, args ...any) ([]ApprovalRow, error) {
 	defer s.timed("approvals", time.Now())
-	rows, err := s.reader.QueryContext(ctx, text, args...)
+	rows, err := s.db.Reader.QueryContext(ctx, text, args...)
 	now := s.Now()
 	out, err := engine.ListOf(rows, err, func(rows engine.Scanner, r *ApprovalRow) (err error) {
 		var preregistered int64
@@ -60,8 +60,8 @@ func (s *Store) approvalRows(ctx context.Context, text string, args ...any) ([]A
 	if err := s.fresh(ctx); err != nil { // the facts are no older than the rows
 		return nil, err
 	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
 	for i := range out {
 		s.standing(&out[i], now)
 	}
@@ -70,10 +70,10 @@ func (s *Store) approvalRows(ctx context.Context, text string, args ...any) ([]A
 
 // standing has a row say what stands now; the lock of memory is the caller's.
 func (s *Store) standing(r *ApprovalRow, now time.Time) {
-	if h := s.memory.Approvals.At(r.ID); h != nil { // the row comes a moment later
+	if h := s.db.Memory.Approvals.At(r.ID); h != nil { // the row comes a moment later
 		r.LastUsed = max(r.LastUsed, int64(atomic.LoadUint32(&h.Used)))
 	}
-	r.State = s.standsAs(*r, s.memory.Standing(r.Approval), now)
+	r.State = s.standsAs(*r, s.db.Memory.Standing(r.Approval), now)
 }
 
 // Approval gives one approval as it is shown, or ErrNotFound.
@@ -93,7 +93,7 @@ func (s *Store) Approval(ctx context.Context, id approval.ID) (ApprovalRow, erro
 func (s *Store) HasApproved(ctx context.Context, person, clientID string) (bool, error) {
 	defer s.timed("approved_before", time.Now())
 	var n int
-	err := s.reader.QueryRowContext(ctx,
+	err := s.db.Reader.QueryRowContext(ctx,
 		`SELECT COUNT(*) FROM (SELECT 1 FROM approval WHERE person = $1 AND client = $2 LIMIT 1) AS one`,
 		person, clientID).Scan(&n)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Store) HasApproved(ctx context.Context, person, clientID string) (bool,
 func (s *Store) LastReuse(ctx context.Context, person, clientID string) (int64, error) {
 	defer s.timed("approved_before", time.Now())
 	var reused, approved int64
-	err := s.reader.QueryRowContext(ctx, `
+	err := s.db.Reader.QueryRowContext(ctx, `
 		SELECT COALESCE(MAX(CASE WHEN reason IN ($1, $2) THEN ended_at END), 0), COALESCE(MAX(created_at), 0)
 		  FROM approval WHERE person = $3 AND client = $4`,
 		string(approval.RefreshReused), string(approval.CodeReused), person, clientID).Scan(&reused, &approved)
@@ -128,7 +128,7 @@ func (s *Store) UsedBy(ctx context.Context, clientID string, organizations []str
 	out := map[string]int{}
 	for _, o := range organizations {
 		var n int
-		err := s.reader.QueryRowContext(ctx, `
+		err := s.db.Reader.QueryRowContext(ctx, `
 			SELECT COUNT(DISTINCT person) FROM approval
 			 WHERE client = $1 AND organization = $2 AND phase = `+engine.SQLLive, clientID, o).Scan(&n)
 		if err != nil {

@@ -74,7 +74,7 @@ func (s *Store) AddAttempts(ctx context.Context, all []attempt.Record, counted m
 }
 
 // KeepsAttempts reports whether any are kept.
-func (s *Store) KeepsAttempts() bool { return s.options.AttemptsMax > 0 }
+func (s *Store) KeepsAttempts() bool { return s.db.Options.AttemptsMax > 0 }
 
 // judgeReuse tells a race of a client with itself from what looks like theft, as the
 // journal has judged it.
@@ -272,7 +272,7 @@ func (s *Store) Attempts(ctx context.Context, f AttemptFilter) ([]attempt.Record
 	}
 	f.narrow(&q, s.Now().UnixMilli())
 	limit := pageSize(f.Limit)
-	rows, err := s.reader.QueryContext(ctx, q.page("id DESC", limit), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.page("id DESC", limit), q.args...)
 	out, err := engine.ListOf(rows, err, scanAttempt)
 	if err != nil {
 		return nil, "", engine.Unavailable("attempts", err)
@@ -343,7 +343,7 @@ func (s *Store) FailingApps(ctx context.Context, since int64, most int) ([]AppTr
 		AppTrouble
 		key string
 	}
-	rows, err := s.reader.QueryContext(ctx, attemptsNow+`
+	rows, err := s.db.Reader.QueryContext(ctx, attemptsNow+`
 		SELECT name_key, host, MAX(name), SUM(CASE WHEN result = $3 THEN 1 ELSE 0 END) AS failed, COUNT(*)
 		  FROM tried
 		 WHERE host <> '' GROUP BY name_key, host HAVING SUM(CASE WHEN result = $3 THEN 1 ELSE 0 END) > 0
@@ -356,14 +356,14 @@ func (s *Store) FailingApps(ctx context.Context, since int64, most int) ([]AppTr
 	}
 	var out []AppTrouble
 	for _, a := range apps {
-		err := s.reader.QueryRowContext(ctx, attemptsNow+`
+		err := s.db.Reader.QueryRowContext(ctx, attemptsNow+`
 			SELECT reason FROM tried WHERE host = $3 AND name_key = $4 AND result = $5
 			 GROUP BY reason ORDER BY COUNT(*) DESC, reason LIMIT 1`, now, idAt(since-1), a.Host, a.key, string(attempt.Broken)).Scan(&a.Reason)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue // swept since
 		}
 		if err == nil {
-			err = s.reader.QueryRowContext(ctx, attemptsNow+`
+			err = s.db.Reader.QueryRowContext(ctx, attemptsNow+`
 				SELECT COALESCE(MAX(began), 0) FROM tried WHERE host = $3 AND name_key = $4 AND result = $5`,
 				now, "", a.Host, a.key, string(attempt.Worked)).Scan(&a.Worked)
 		}
@@ -389,14 +389,14 @@ type ReasonCount struct {
 func (s *Store) AttemptReasons(ctx context.Context, since int64) (out []ReasonCount, err error) {
 	defer s.timed("attempts", time.Now())
 	now := s.Now().UnixMilli()
-	rows, err := s.reader.QueryContext(ctx, attemptsNow+` SELECT result, reason, COUNT(*) FROM tried GROUP BY result, reason`, now, idAt(since-1))
+	rows, err := s.db.Reader.QueryContext(ctx, attemptsNow+` SELECT result, reason, COUNT(*) FROM tried GROUP BY result, reason`, now, idAt(since-1))
 	out, err = engine.ListOf(rows, err, func(r engine.Scanner, c *ReasonCount) error {
 		return r.Scan(&c.Result, &c.Reason, &c.Kept)
 	})
 	if err != nil {
 		return nil, engine.Unavailable("attempts", err)
 	}
-	rows, err = s.reader.QueryContext(ctx, `SELECT reason, SUM(counted) FROM attempt_count WHERE day >= $1 GROUP BY reason`, since/(24*3600))
+	rows, err = s.db.Reader.QueryContext(ctx, `SELECT reason, SUM(counted) FROM attempt_count WHERE day >= $1 GROUP BY reason`, since/(24*3600))
 	counts, err := engine.ListOf(rows, err, func(r engine.Scanner, c *ReasonCount) error { return r.Scan(&c.Reason, &c.Counted) })
 	if err != nil {
 		return nil, engine.Unavailable("attempts", err)
@@ -422,7 +422,7 @@ func (s *Store) AttemptReasons(ctx context.Context, since int64) (out []ReasonCo
 // Attempt gives one attempt, or ErrNotFound.
 func (s *Store) Attempt(ctx context.Context, id string) (r attempt.Record, err error) {
 	defer s.timed("attempts", time.Now())
-	err = scanAttempt(s.reader.QueryRowContext(ctx, selectAttempt+` WHERE id = $1`, id), &r)
+	err = scanAttempt(s.db.Reader.QueryRowContext(ctx, selectAttempt+` WHERE id = $1`, id), &r)
 	return r, engine.Lookup("attempt", err)
 }
 

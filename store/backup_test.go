@@ -168,7 +168,7 @@ func (h house) revived(t *testing.T, want int) {
 
 func (h house) rows(t testing.TB, text string) (n int) {
 	t.Helper()
-	if err := h.reader.QueryRowContext(context.Background(), text).Scan(&n); err != nil {
+	if err := h.db.Reader.QueryRowContext(context.Background(), text).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n

@@ -30,7 +30,7 @@ func manyApprovals(b testing.TB, h house, n int) []approval.ID {
 		conn = h.embedded().Writer.Conn
 	} else {
 		var err error
-		if conn, err = h.reader.Conn(ctx); err != nil {
+		if conn, err = h.db.Reader.Conn(ctx); err != nil {
 			b.Fatal(err)
 		}
 		defer conn.Close()
@@ -132,7 +132,7 @@ func BenchmarkCheck64(b *testing.B) {
 		}
 		b.Run(c.name, func(b *testing.B) {
 			h := h.reopen(b)
-			if h.options.MaxStaleness = c.staleness; c.room > 0 {
+			if h.db.Options.MaxStaleness = c.staleness; c.room > 0 {
 				h.postgres().Rows.Most = c.room
 			}
 			at64(b, func(i int64) {

@@ -17,14 +17,14 @@ import (
 func TestI15UnapprovedClientsAreBounded(t *testing.T) {
 	h := furnished(t)
 	var log bytes.Buffer
-	h.log = slog.New(slog.NewTextHandler(&log, nil))
+	h.db.Log = slog.New(slog.NewTextHandler(&log, nil))
 	add := func(id string) error {
 		return h.AddClient(ctx, client.Client{ID: id, RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}, Origin{}, Act{})
 	}
 	waiting := func(n int) {
-		h.memory.Lock()
-		h.memory.Waiting.Clients = n
-		h.memory.Unlock()
+		h.db.Memory.Lock()
+		h.db.Memory.Waiting.Clients = n
+		h.db.Memory.Unlock()
 	}
 	for _, tt := range []struct {
 		waiting int
@@ -57,9 +57,9 @@ func TestI15UnapprovedClientsAreBounded(t *testing.T) {
 func TestUnapprovedClientsAreCounted(t *testing.T) {
 	h := furnished(t) // with one client that nobody has approved
 	count := func() int {
-		h.memory.RLock()
-		defer h.memory.RUnlock()
-		return h.memory.Waiting.Clients
+		h.db.Memory.RLock()
+		defer h.db.Memory.RUnlock()
+		return h.db.Memory.Waiting.Clients
 	}
 	want := func(when string, n int) {
 		t.Helper()

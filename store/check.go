@@ -11,40 +11,40 @@ import (
 // that a Check before a read and a CheckNow after it, with one Stamp, have seen the
 // facts that belong to what was read.
 func (s *Store) CheckNow(ctx context.Context, id approval.ID) (Access, error) {
-	return s.engine.CheckNow(ctx, id)
+	return s.db.Engine.CheckNow(ctx, id)
 }
 
 // CheckAllNow answers many as CheckNow and CheckAPIKeyNow do. On PostgreSQL the
 // questions go to the database together, up to 512 in one statement; the embedded
 // engine has the answers in memory.
 func (s *Store) CheckAllNow(ctx context.Context, all []Asked) {
-	s.engine.CheckAllNow(ctx, all)
+	s.db.Engine.CheckAllNow(ctx, all)
 }
 
 // Check gives an approval that has not ended, exactly as it stands.
 // ErrNotFound means that there is none.
 func (s *Store) Check(ctx context.Context, id approval.ID) (Access, error) {
-	return s.engine.Check(ctx, id)
+	return s.db.Engine.Check(ctx, id)
 }
 
 // Under gives what Check would find under an approval, whatever has become of
 // it: for those who ask why it is refused.
 func (s *Store) Under(row ApprovalRow) Access {
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	return s.memory.Under(&row.Approval).Access(row.Approval, 0)
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	return s.db.Memory.Under(&row.Approval).Access(row.Approval, 0)
 }
 
 // Used notes a call, unless there was a use within the hour. It never waits; what
 // finds the queue full is noted at a later call.
-func (s *Store) Used(id approval.ID) { s.engine.Used(id) }
+func (s *Store) Used(id approval.ID) { s.db.Engine.Used(id) }
 
 // Checked gives a context for what a request reads of facts alone after its
 // credential was checked: they are no older than the check, which began after
 // the request had arrived, so they are not asked for again. Who reads rows as
 // well compares stamps by CheckNow afterwards: facts may be older than the rows.
-func (s *Store) Checked(ctx context.Context) context.Context { return s.engine.Checked(ctx) }
+func (s *Store) Checked(ctx context.Context) context.Context { return s.db.Engine.Checked(ctx) }
 
 // fresh brings the facts in memory up to where they were when it was called,
 // or later. On the embedded engine they always are.
-func (s *Store) fresh(ctx context.Context) error { return s.engine.Fresh(ctx) }
+func (s *Store) fresh(ctx context.Context) error { return s.db.Engine.Fresh(ctx) }

@@ -22,11 +22,11 @@ func (s *Store) AddClient(ctx context.Context, c client.Client, from Origin, act
 		return err
 	}
 	defer func() {
-		s.memory.Lock()
-		s.memory.Leave(at)
-		s.memory.Unlock()
+		s.db.Memory.Lock()
+		s.db.Memory.Leave(at)
+		s.db.Memory.Unlock()
 	}()
-	return s.engine.Register(c, from.network(), at, act)
+	return s.db.Engine.Register(c, from.network(), at, act)
 }
 
 // ClientState is what a token endpoint needs to know of a client.
@@ -56,9 +56,9 @@ func (s *Store) ClientState(ctx context.Context, id string) (ClientState, error)
 
 func (s *Store) clientState(id string) ClientState {
 	now := s.Now()
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	switch c := s.memory.Clients[id]; {
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	switch c := s.db.Memory.Clients[id]; {
 	case c == nil || !c.Known(now):
 		return ClientUnknown
 	case c.Disabled:
@@ -71,7 +71,7 @@ func (s *Store) clientState(id string) ClientState {
 func (s *Store) Client(ctx context.Context, id string) (client.Client, error) {
 	defer s.timed("client", time.Now())
 	var c client.Client
-	err := scanClient(s.reader.QueryRowContext(ctx, selectClient+` WHERE id = $1 AND disabled <> `+engine.SQLDeleted, id), &c)
+	err := scanClient(s.db.Reader.QueryRowContext(ctx, selectClient+` WHERE id = $1 AND disabled <> `+engine.SQLDeleted, id), &c)
 	if err == nil && !c.Known(s.Now()) {
 		err = sql.ErrNoRows
 	}
@@ -109,7 +109,7 @@ func (s *Store) Clients(ctx context.Context, f ClientFilter) ([]client.Client, s
 	if err != nil {
 		return nil, "", err
 	}
-	rows, err := s.reader.QueryContext(ctx, q.page("issued_at DESC, id DESC", lookedAt(limit, f.Query)), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.page("issued_at DESC, id DESC", lookedAt(limit, f.Query)), q.args...)
 	out, err := found(rows, err, limit, scanClient, func(c client.Client) bool {
 		return f.Query == "" || org.Finds(c.Name, f.Query) || org.Finds(c.ID, f.Query) || org.Finds(strings.Join(c.RedirectURIs, "\n"), f.Query)
 	})

@@ -119,7 +119,7 @@ func (w *connectionWalk) begin(ctx context.Context) (err error) {
 	if w.rules, err = w.Policy(ctx, w.f.Organization); err != nil {
 		return err
 	}
-	if w.f.Show == ShowBeyond && w.rules == nil && w.options.MaxDays == 0 {
+	if w.f.Show == ShowBeyond && w.rules == nil && w.db.Options.MaxDays == 0 {
 		w.kinds = nil // nothing is
 	}
 	if w.f.Find != "" {
@@ -130,21 +130,21 @@ func (w *connectionWalk) begin(ctx context.Context) (err error) {
 
 // peopleFound finds members by a part of name or email, some at a time under the lock.
 func (s *Store) peopleFound(organization, find string) map[string]bool {
-	s.memory.RLock()
+	s.db.Memory.RLock()
 	var members []*facts.Member
-	if at := s.memory.Orgs[organization]; at != nil {
+	if at := s.db.Memory.Orgs[organization]; at != nil {
 		members = slices.Clone(at.Members)
 	}
-	s.memory.RUnlock()
+	s.db.Memory.RUnlock()
 	out := map[string]bool{}
 	for some := range slices.Chunk(members, walkStep) {
-		s.memory.RLock()
+		s.db.Memory.RLock()
 		for _, m := range some {
 			if m.Person.Find(find) >= 0 {
 				out[m.Person.ID] = true
 			}
 		}
-		s.memory.RUnlock()
+		s.db.Memory.RUnlock()
 	}
 	return out
 }
@@ -191,7 +191,7 @@ func (w *connectionWalk) rows(q query) query {
 func (w *connectionWalk) stretch(ctx context.Context, step int) (to place, ends bool, err error) {
 	defer w.timed("connections", time.Now())
 	q := w.rows(query{text: `SELECT a.created_at, a.id FROM approval a`})
-	rows, err := w.reader.QueryContext(ctx, q.nth(newestFirst, step), q.args...)
+	rows, err := w.db.Reader.QueryContext(ctx, q.nth(newestFirst, step), q.args...)
 	all, err := engine.ListOf(rows, err, func(r engine.Scanner, p *place) error {
 		var id []byte
 		err := r.Scan(&p.at, &id)
@@ -292,14 +292,14 @@ func (w *connectionWalk) matches(c Connection) bool {
 // beyond reports whether nobody could be given such a connection now.
 func (w *connectionWalk) beyond(c Connection) bool {
 	rule, _ := w.rules.Decide(c.Host, c.ClientName, c.Person, c.Preregistered)
-	most := mostDays(w.options.MaxDays, w.rules)
+	most := mostDays(w.db.Options.MaxDays, w.rules)
 	return rule != policy.Allow || isOffered(w.rules.Limit(), c.Grant) != nil ||
 		most > 0 && (c.EndsAt == 0 || c.EndsAt > endOf(w.now, most))
 }
 
 func (s *Store) connectionRows(ctx context.Context, text string, args ...any) ([]Connection, error) {
 	defer s.timed("connections", time.Now())
-	rows, err := s.reader.QueryContext(ctx, text, args...)
+	rows, err := s.db.Reader.QueryContext(ctx, text, args...)
 	now := s.Now()
 	out, err := engine.ListOf(rows, err, scanConnection)
 	if err != nil {
@@ -308,12 +308,12 @@ func (s *Store) connectionRows(ctx context.Context, text string, args ...any) ([
 	if err := s.fresh(ctx); err != nil { // the facts are no older than the rows
 		return nil, err
 	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
 	for i := range out {
 		c := &out[i]
 		s.standing(&c.ApprovalRow, now)
-		if p := s.memory.People.Get(c.Person); p != nil {
+		if p := s.db.Memory.People.Get(c.Person); p != nil {
 			c.PersonName, c.PersonEmail = p.Name, p.Email
 		}
 	}
@@ -364,7 +364,7 @@ func (s *Store) ConnectionCounts(ctx context.Context, organization string) (n Co
 			[]any{organization, now.Add(-2 * engine.PageLife).Unix()}, []any{&waiting}},
 		{`SELECT COUNT(*) FROM app_request WHERE organization = $1 AND state = ` + sqlOpen, []any{organization}, []any{&n.Requests}},
 	} {
-		if err := s.reader.QueryRowContext(ctx, c.text, c.args...).Scan(c.into...); err != nil {
+		if err := s.db.Reader.QueryRowContext(ctx, c.text, c.args...).Scan(c.into...); err != nil {
 			return ConnectionCounts{}, engine.Unavailable("connections", err)
 		}
 	}

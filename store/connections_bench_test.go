@@ -17,7 +17,7 @@ import (
 // were made within two years, used and reviewed of late, and have no end date.
 func (h house) connectMany(b *testing.B, n int) house {
 	b.Helper()
-	conn, err := h.reader.Conn(ctx)
+	conn, err := h.db.Reader.Conn(ctx)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 // ClientUses gives the clients with living approvals, by ID.
 func (s *Store) ClientUses(ctx context.Context) (map[string]ClientUse, error) {
-	return s.engine.ClientUses(ctx)
+	return s.db.Engine.ClientUses(ctx)
 }
 
 // LastUses tells when the approvals of some clients were last used, ended ones
@@ -27,7 +27,7 @@ func (s *Store) LastUses(ctx context.Context, clients []string) (map[string]int6
 	defer s.timed("client_uses", time.Now())
 	q := query{text: `SELECT client, MAX(used_at) FROM approval`, end: ` GROUP BY client`}
 	q.in("client", anys(clients))
-	rows, err := s.reader.QueryContext(ctx, q.whole(), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.whole(), q.args...)
 	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var id string
 		var at int64
@@ -55,12 +55,12 @@ type OrganizationReach struct {
 // of it first.
 func (s *Store) ClientReach(ctx context.Context, client string) (r Reach, err error) {
 	defer s.timed("client_reach", time.Now())
-	err = s.reader.QueryRowContext(ctx, `
+	err = s.db.Reader.QueryRowContext(ctx, `
 		SELECT COUNT(*), COUNT(DISTINCT person) FROM approval WHERE client = $1 AND phase < `+engine.SQLEnded, client).Scan(&r.Approvals, &r.People)
 	if err != nil {
 		return Reach{}, engine.Unavailable("reach", err)
 	}
-	rows, err := s.reader.QueryContext(ctx, `
+	rows, err := s.db.Reader.QueryContext(ctx, `
 		SELECT a.organization, o.name, COUNT(*), COUNT(DISTINCT a.person)
 		  FROM approval a
 		  JOIN organization o ON o.id = a.organization
@@ -81,7 +81,7 @@ func (s *Store) CountEvents(ctx context.Context, kinds []journal.Kind, since, sp
 	q.where("id >= ", idAt(since))
 	q.in("kind", idsOf(kinds, kindArg))
 	q.noDrills()
-	rows, err := s.reader.QueryContext(ctx, q.whole(), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.whole(), q.args...)
 	out := map[journal.Kind][]uint64{}
 	for _, k := range kinds {
 		out[k] = make([]uint64, n)
@@ -104,7 +104,7 @@ func (s *Store) CountEvents(ctx context.Context, kinds []journal.Kind, since, sp
 // LimitedAddresses counts the addresses that went over a rate limit since a
 // time, in Unix seconds, and names one of them.
 func (s *Store) LimitedAddresses(ctx context.Context, since int64) (n int, one string, err error) {
-	err = s.reader.QueryRowContext(ctx, `
+	err = s.db.Reader.QueryRowContext(ctx, `
 		SELECT COUNT(DISTINCT address), COALESCE(MIN(address), '') FROM journal
 		 WHERE id >= $1 AND kind = `+engine.SQLRateLimited, idAt(since)).Scan(&n, &one)
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 // The file is its owner's alone, and the last time that it has seen is when it
 // was taken. ErrBusy refuses a second one meanwhile.
 func (s *Store) Backup(ctx context.Context, path string) (at time.Time, err error) {
-	return s.engine.Backup(ctx, path)
+	return s.db.Engine.Backup(ctx, path)
 }
 
 // BackupFile names a new file beside the database, for Backup, and removes
 // what an earlier process may have left there. In memory it is in the
 // machine's folder for such files.
-func (s *Store) BackupFile() string { return s.engine.BackupFile() }
+func (s *Store) BackupFile() string { return s.db.Engine.BackupFile() }
 
 // RecordBackup notes that a backup of a time has been kept, and journals it.
 func (s *Store) RecordBackup(_ context.Context, at time.Time, act Act) error {

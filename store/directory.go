@@ -60,7 +60,7 @@ func (s *Store) People(ctx context.Context, f PeopleFilter) ([]org.Person, strin
 		q.where("p.id > ", f.After)
 	}
 	limit := pageSize(f.Limit)
-	rows, err := s.reader.QueryContext(ctx, q.page("p.id", lookedAt(limit, f.Query+f.State)), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.page("p.id", lookedAt(limit, f.Query+f.State)), q.args...)
 	out, err := found(rows, err, limit, scanPerson, f.keeps)
 	if err != nil {
 		return nil, "", engine.Unavailable("people", err)
@@ -83,7 +83,7 @@ func scanPerson(r engine.Scanner, p *org.Person) error {
 func (s *Store) FindPeople(ctx context.Context, find string, limit int) (best []org.Person, more bool, err error) {
 	defer s.timed("people", time.Now())
 	ranks := make([][]org.Person, 5)
-	rows, err := s.reader.QueryContext(ctx, `SELECT p.id, p.email, p.name, p.active, p.support FROM person p ORDER BY p.id`)
+	rows, err := s.db.Reader.QueryContext(ctx, `SELECT p.id, p.email, p.name, p.active, p.support FROM person p ORDER BY p.id`)
 	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var p org.Person
 		if err := scanPerson(r, &p); err != nil {
@@ -106,9 +106,9 @@ func (s *Store) Organization(ctx context.Context, id string) (org.Organization, 
 	if err := s.fresh(ctx); err != nil {
 		return org.Organization{}, err
 	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	at := s.memory.Orgs[id]
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	at := s.db.Memory.Orgs[id]
 	if at == nil {
 		return org.Organization{}, fmt.Errorf("organization: %w", ErrNotFound)
 	}
@@ -125,14 +125,14 @@ func (s *Store) Organizations(ctx context.Context, after string, limit int) ([]o
 		return nil, "", err
 	}
 	limit = pageSize(limit)
-	s.memory.RLock()
+	s.db.Memory.RLock()
 	var out []org.Organization
-	for _, o := range facts.InOrder(s.memory.Orgs) {
+	for _, o := range facts.InOrder(s.db.Memory.Orgs) {
 		if o.ID > after && len(out) <= limit {
 			out = append(out, o.Organization)
 		}
 	}
-	s.memory.RUnlock()
+	s.db.Memory.RUnlock()
 	if len(out) > limit {
 		return out[:limit], out[limit-1].ID, nil
 	}
@@ -145,9 +145,9 @@ func (s *Store) Member(ctx context.Context, person, organization string) (org.Me
 	if err := s.fresh(ctx); err != nil {
 		return org.Member{}, err
 	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	m := s.memory.Members.Get(facts.MemberKey{Person: person, Organization: organization}).AsMember()
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	m := s.db.Memory.Members.Get(facts.MemberKey{Person: person, Organization: organization}).AsMember()
 	if !m.Exists() {
 		return org.Member{}, fmt.Errorf("membership: %w", ErrNotFound)
 	}
@@ -160,9 +160,9 @@ func (s *Store) Offers(ctx context.Context, personID string) ([]grantset.Offer, 
 	if err := s.fresh(ctx); err != nil {
 		return nil, err
 	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	at := s.memory.People.Get(personID)
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	at := s.db.Memory.People.Get(personID)
 	if at == nil {
 		return nil, fmt.Errorf("person: %w", ErrNotFound)
 	}
@@ -183,9 +183,9 @@ func (s *Store) Circles(ctx context.Context, organization string) ([]org.Circle,
 	if err := s.fresh(ctx); err != nil {
 		return nil, err
 	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	at := s.memory.Orgs[organization]
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	at := s.db.Memory.Orgs[organization]
 	if at == nil {
 		return nil, fmt.Errorf("organization: %w", ErrNotFound)
 	}
@@ -199,9 +199,9 @@ func (s *Store) Roles(ctx context.Context, organization string) ([]directory.Rol
 	if err := s.fresh(ctx); err != nil {
 		return nil, err
 	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	at := s.memory.Orgs[organization]
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	at := s.db.Memory.Orgs[organization]
 	if at == nil {
 		return nil, fmt.Errorf("organization: %w", ErrNotFound)
 	}
@@ -217,9 +217,9 @@ func (s *Store) Circle(ctx context.Context, organization, id string) (org.Circle
 	if err := s.fresh(ctx); err != nil {
 		return org.Circle{}, err
 	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	if at := s.memory.Orgs[organization]; at != nil {
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	if at := s.db.Memory.Orgs[organization]; at != nil {
 		if c, ok := at.Circles[id]; ok {
 			return c, nil
 		}
@@ -232,9 +232,9 @@ func (s *Store) Role(ctx context.Context, organization, id string) (directory.Ro
 	if err := s.fresh(ctx); err != nil {
 		return directory.RoleRow{}, err
 	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	r := s.memory.Roles.Get(id)
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	r := s.db.Memory.Roles.Get(id)
 	if r == nil || r.Organization != organization {
 		return directory.RoleRow{}, fmt.Errorf("role: %w", ErrNotFound)
 	}
@@ -246,9 +246,9 @@ func (s *Store) Admins(ctx context.Context, organization string, limit int) ([]o
 	if err := s.fresh(ctx); err != nil {
 		return nil, err
 	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	at := s.memory.Orgs[organization]
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	at := s.db.Memory.Orgs[organization]
 	if at == nil {
 		return nil, fmt.Errorf("organization: %w", ErrNotFound)
 	}

@@ -128,7 +128,7 @@ func TestDirectoryEnds(t *testing.T) {
 					t.Errorf("ada's is accepted: %v, tor's: %v", h.accepts(t, id), h.accepts(t, other))
 				}
 				var reason string
-				if err := h.reader.QueryRow(`SELECT reason FROM approval WHERE id = $1`, id[:]).Scan(&reason); err != nil || reason != string(tt.reason) {
+				if err := h.db.Reader.QueryRow(`SELECT reason FROM approval WHERE id = $1`, id[:]).Scan(&reason); err != nil || reason != string(tt.reason) {
 					t.Errorf("the row says %q, %v", reason, err)
 				}
 			}

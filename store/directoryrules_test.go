@@ -19,10 +19,10 @@ var byService = Act{Actor: "gateway:hr"}
 
 // saying is an import that says the rules of Nordlys, and nothing else.
 func (h house) saying(p policy.Policy) directory.Import {
-	h.memory.RLock()
-	defer h.memory.RUnlock()
+	h.db.Memory.RLock()
+	defer h.db.Memory.RUnlock()
 	return directory.Import{Directory: directory.Directory{
-		Organizations: []org.Organization{h.memory.Orgs["nordlys"].Organization}, Rules: map[string]policy.Policy{"nordlys": p},
+		Organizations: []org.Organization{h.db.Memory.Orgs["nordlys"].Organization}, Rules: map[string]policy.Policy{"nordlys": p},
 	}}
 }
 

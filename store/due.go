@@ -21,7 +21,7 @@ func (s *Store) Due(ctx context.Context) (Swept, error) {
 		return Swept{}, err
 	}
 	var tombstones int
-	if err := s.reader.QueryRowContext(ctx, `
+	if err := s.db.Reader.QueryRowContext(ctx, `
 		SELECT COUNT(*) FROM client
 		 WHERE disabled = `+engine.SQLDeleted+` AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.client = client.id)`).Scan(&tombstones); err != nil {
 		return Swept{}, engine.Unavailable("due", err)
@@ -35,7 +35,7 @@ func (s *Store) Due(ctx context.Context) (Swept, error) {
 func (s *Store) Expired(ctx context.Context, at time.Time) (Swept, error) {
 	var out Swept
 	var operators int
-	idle, most := at.Add(-s.options.SessionIdle).Unix(), at.Add(-s.options.SessionMax).Unix()
+	idle, most := at.Add(-s.db.Options.SessionIdle).Unix(), at.Add(-s.db.Options.SessionMax).Unix()
 	for _, c := range []struct {
 		into *int
 		text string
@@ -52,11 +52,11 @@ func (s *Store) Expired(ctx context.Context, at time.Time) (Swept, error) {
 		{&operators, `SELECT COUNT(*) FROM operator_session WHERE seen_at <= $1 OR created_at <= $2`,
 			[]any{at.Add(-OperatorSessionIdle).Unix(), at.Add(-OperatorSessionMax).Unix()}},
 		{&out.Resets, `SELECT COUNT(*) FROM reset WHERE ends_at <= $1`, []any{at.Unix()}},
-		{&out.Events, `SELECT COUNT(*) FROM journal WHERE id < $1`, []any{journalBefore(s.options, at)}},
+		{&out.Events, `SELECT COUNT(*) FROM journal WHERE id < $1`, []any{journalBefore(&s.db.Options, at)}},
 		{&out.Activity, `SELECT (SELECT COUNT(*) FROM activity WHERE day < $1) + (SELECT COUNT(*) FROM activity_tally WHERE hour < $2)`,
-			[]any{activity.FirstDay(at, s.options.ActivityKeep), activity.FirstDay(at, s.options.ActivityKeep) * 24 * 3600}},
+			[]any{activity.FirstDay(at, s.db.Options.ActivityKeep), activity.FirstDay(at, s.db.Options.ActivityKeep) * 24 * 3600}},
 	} {
-		if err := s.reader.QueryRowContext(ctx, c.text, c.args...).Scan(c.into); err != nil {
+		if err := s.db.Reader.QueryRowContext(ctx, c.text, c.args...).Scan(c.into); err != nil {
 			return Swept{}, engine.Unavailable("expired", err)
 		}
 	}
@@ -67,10 +67,10 @@ func (s *Store) Expired(ctx context.Context, at time.Time) (Swept, error) {
 // Unused counts the approvals that the setting ends because nobody used them
 // for so long (decision P11).
 func (s *Store) Unused(ctx context.Context) (int, error) {
-	if s.options.EndUnusedAfter == 0 {
+	if s.db.Options.EndUnusedAfter == 0 {
 		return 0, nil
 	}
-	f := ApprovalFilter{State: "live", UnusedSince: s.Now().Add(-s.options.EndUnusedAfter).Unix(), Limit: 1000}
+	f := ApprovalFilter{State: "live", UnusedSince: s.Now().Add(-s.db.Options.EndUnusedAfter).Unix(), Limit: 1000}
 	for count := 0; ; {
 		rows, next, err := s.approvalPage(ctx, f, func(ApprovalRow) bool { return true })
 		if err != nil {

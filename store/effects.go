@@ -99,24 +99,24 @@ func (s *Store) effects(ctx context.Context, organization string, old, to *polic
 	}
 	defer s.timed("connections", time.Now())
 	now := s.Now()
-	rows, err := s.reader.QueryContext(ctx, standingRows, organization)
+	rows, err := s.db.Reader.QueryContext(ctx, standingRows, organization)
 	all, blocked, err := effects(old, to, now, rows, err, func(c *Connection) (*facts.Member, bool) {
-		s.memory.RLock()
-		defer s.memory.RUnlock()
-		return behind(s.memory, c, now)
+		s.db.Memory.RLock()
+		defer s.db.Memory.RUnlock()
+		return behind(s.db.Memory, c, now)
 	})
 	return all, blocked, engine.Unavailable("effects", err)
 }
 
 // signed gives the rules that are there, and others as they would be saved.
 func (s *Store) signed(r Rules) (old, to *policy.Policy, err error) {
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	tx := &Tx{&engine.Tx{Env: s.env, Memory: s.memory}}
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	tx := &Tx{&engine.Tx{Env: s.db.Env, Memory: s.db.Memory}}
 	if err := tx.mayRule(r.Admin, r.Organization); err != nil {
 		return nil, nil, err
 	}
-	at := s.memory.Orgs[r.Organization]
+	at := s.db.Memory.Orgs[r.Organization]
 	if version(at.Policy) != r.Seen {
 		return nil, nil, fmt.Errorf("rules: %w", ErrChanged)
 	}

@@ -159,8 +159,8 @@ func newPlace() (string, error) {
 func embedded() bool { return server == nil }
 
 // embedded and postgres give the engine of a test that looks into it.
-func (s *Store) embedded() *sqlite.Engine   { return s.engine.(*sqlite.Engine) }
-func (s *Store) postgres() *postgres.Engine { return s.engine.(*postgres.Engine) }
+func (s *Store) embedded() *sqlite.Engine   { return s.db.Engine.(*sqlite.Engine) }
+func (s *Store) postgres() *postgres.Engine { return s.db.Engine.(*postgres.Engine) }
 
 // rounds are fewer where each takes a dozen commits of a server.
 func rounds(n int) int {

@@ -73,7 +73,7 @@ func (s *Store) eventsTo(ctx context.Context, f EventFilter, way query, edge str
 	if f.narrow(&q) {
 		q.among(`SELECT id FROM journal`, way, order)
 	}
-	rows, err := s.reader.QueryContext(ctx, q.page(order, limit), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.page(order, limit), q.args...)
 	out, err := engine.ListOf(rows, err, scanEvent)
 	if err != nil {
 		return nil, "", engine.Unavailable("events", err)
@@ -155,7 +155,7 @@ func (s *Store) edge(ctx context.Context, f EventFilter, way query) (id string, 
 		order = "id"
 	}
 	q := way.as(`SELECT id FROM journal`)
-	err = s.reader.QueryRowContext(ctx, q.nth(order, f.walk()), q.args...).Scan(&id)
+	err = s.db.Reader.QueryRowContext(ctx, q.nth(order, f.walk()), q.args...).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	} else if err != nil {
@@ -167,7 +167,7 @@ func (s *Store) edge(ctx context.Context, f EventFilter, way query) (id string, 
 // Event gives one entry, or ErrNotFound.
 func (s *Store) Event(ctx context.Context, id string) (e Event, err error) {
 	defer s.timed("events", time.Now())
-	err = scanEvent(s.reader.QueryRowContext(ctx, selectEvent+` WHERE id = $1`, id), &e)
+	err = scanEvent(s.db.Reader.QueryRowContext(ctx, selectEvent+` WHERE id = $1`, id), &e)
 	return e, engine.Lookup("event", err)
 }
 

@@ -20,15 +20,15 @@ func (s *Store) ExportDirectory(ctx context.Context) (d directory.Directory, err
 	if err := s.fresh(ctx); err != nil {
 		return directory.Directory{}, err
 	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
 	d.Rules = map[string]policy.Policy{}
-	for _, at := range facts.Sorted(&s.memory.People) {
+	for _, at := range facts.Sorted(&s.db.Memory.People) {
 		if !at.Removed() {
 			d.People = append(d.People, directory.Person{Person: at.Person})
 		}
 	}
-	for _, o := range facts.InOrder(s.memory.Orgs) {
+	for _, o := range facts.InOrder(s.db.Memory.Orgs) {
 		d.Organizations = append(d.Organizations, o.Organization)
 		d.Rules[o.ID] = o.Policy.Unsigned()
 		for _, m := range o.ByPerson() {
@@ -41,7 +41,7 @@ func (s *Store) ExportDirectory(ctx context.Context) (d directory.Directory, err
 		}
 	}
 	d.APIKeys = slices.DeleteFunc(d.APIKeys, func(k directory.APIKey) bool {
-		at := s.memory.Members.Get(facts.MemberKey{Person: k.Person, Organization: k.Organization})
+		at := s.db.Memory.Members.Get(facts.MemberKey{Person: k.Person, Organization: k.Organization})
 		return at == nil || !at.Present
 	})
 	return d, nil

@@ -111,7 +111,7 @@ func TestLostApprovalIsNotEdited(t *testing.T) {
 	}
 	for _, id := range []approval.ID{id, next} {
 		var reason string
-		if err := h.reader.QueryRow(`SELECT reason FROM approval WHERE id = $1`, id[:]).Scan(&reason); err != nil || reason != string(approval.LeftOrganization) {
+		if err := h.db.Reader.QueryRow(`SELECT reason FROM approval WHERE id = $1`, id[:]).Scan(&reason); err != nil || reason != string(approval.LeftOrganization) {
 			t.Errorf("the row is marked %q, %v", reason, err)
 		}
 	}

@@ -19,10 +19,10 @@ type Figures struct {
 func (s *Store) Figures(ctx context.Context) (Figures, error) {
 	f := Figures{Clients: map[string]int{"registered": 0, "approved": 0, "disabled": 0, "preregistered": 0}}
 	var err error
-	if f.Live, err = s.engine.Live(ctx); err != nil {
+	if f.Live, err = s.db.Engine.Live(ctx); err != nil {
 		return f, err
 	}
-	m, now := s.memory, s.Now()
+	m, now := s.db.Memory, s.Now()
 	m.RLock()
 	defer m.RUnlock()
 	for _, c := range m.Clients {
@@ -37,7 +37,7 @@ func (s *Store) Figures(ctx context.Context) (Figures, error) {
 // have changed since the start. The error is ErrSchema where this release does
 // not work on it any more; what it is is said then too.
 func (s *Store) Schema(ctx context.Context) (Schema, error) {
-	out, err := schema.Read(ctx, s.reader)
+	out, err := schema.Read(ctx, s.db.Reader)
 	if err != nil {
 		return out, engine.Unavailable("schema", err)
 	}
@@ -46,11 +46,11 @@ func (s *Store) Schema(ctx context.Context) (Schema, error) {
 
 // Size is how many bytes the database takes, with its log of writes; 0 in
 // memory.
-func (s *Store) Size() (bytes int64) { return s.engine.Size() }
+func (s *Store) Size() (bytes int64) { return s.db.Engine.Size() }
 
 // Integrity reads through the database until ctx ends, and reports whether it
 // came to the end. An error says what is damaged. PostgreSQL is left to its own
 // pg_amcheck.
 func (s *Store) Integrity(ctx context.Context) (whole bool, err error) {
-	return s.engine.Integrity(ctx)
+	return s.db.Engine.Integrity(ctx)
 }

@@ -15,7 +15,7 @@ func (h house) counted(t testing.TB) map[string]int {
 	if !embedded() {
 		text = `SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema() ORDER BY 1`
 	}
-	names, err := h.reader.QueryContext(context.Background(), text)
+	names, err := h.db.Reader.QueryContext(context.Background(), text)
 	if err != nil {
 		t.Fatal(err)
 	}

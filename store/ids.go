@@ -66,7 +66,7 @@ func (s *Store) idsLike(ctx context.Context, kind, like, after string, limit int
 	if after != "" {
 		q.where("id > ", after)
 	}
-	rows, err := s.reader.QueryContext(ctx, q.page("id", limit), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.page("id", limit), q.args...)
 	ids, err := engine.Column[string](rows, err)
 	return ids, engine.Unavailable("ids", err)
 }
@@ -89,7 +89,7 @@ func (s *Store) approvalsBeginning(ctx context.Context, _, prefix, after string,
 		}
 		q.where("id > ", id[:])
 	}
-	rows, err := s.reader.QueryContext(ctx, q.page("id", limit), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.page("id", limit), q.args...)
 	found, err := engine.ApprovalIDs(rows, err)
 	for _, id := range found {
 		ids = append(ids, id.String())
@@ -105,6 +105,6 @@ func (s *Store) Unended(ctx context.Context, f ApprovalFilter) (n int, err error
 	q.equal("client", f.Client)
 	q.equal("person", f.Person)
 	q.equal("organization", f.Organization)
-	err = s.reader.QueryRowContext(ctx, q.whole(), q.args...).Scan(&n)
+	err = s.db.Reader.QueryRowContext(ctx, q.whole(), q.args...).Scan(&n)
 	return n, engine.Unavailable("approvals", err)
 }

@@ -44,7 +44,7 @@ func (s *Store) ImportDirectory(ctx context.Context, i directory.Import, act Act
 	}
 	ended, err := s.writeEnds(ctx)
 	if err != nil {
-		s.log.Warn("rows are not marked ended yet", "err", err)
+		s.db.Log.Warn("rows are not marked ended yet", "err", err)
 	}
 	out.Ended += ended
 	return out, nil

@@ -64,9 +64,9 @@ func TestImportRolesWithoutACircle(t *testing.T) {
 // circles are all of the organizations that a furnished house has.
 func (h house) circles(t *testing.T) (all []org.Circle) {
 	t.Helper()
-	h.memory.RLock()
-	defer h.memory.RUnlock()
-	for _, o := range h.memory.Orgs {
+	h.db.Memory.RLock()
+	defer h.db.Memory.RUnlock()
+	for _, o := range h.db.Memory.Orgs {
 		if o.ID == "flat" {
 			continue
 		}

@@ -141,7 +141,7 @@ func TestPrune(t *testing.T) {
 					t.Errorf("%c lives: %v", name, h.accepts(t, id))
 				}
 				var reason string
-				if err := h.reader.QueryRow(`SELECT reason FROM approval WHERE id = $1`, id[:]).Scan(&reason); err != nil || (reason != "") != !strings.ContainsRune(tt.lives, rune(name)) || reason != "" && reason != string(tt.reason) {
+				if err := h.db.Reader.QueryRow(`SELECT reason FROM approval WHERE id = $1`, id[:]).Scan(&reason); err != nil || (reason != "") != !strings.ContainsRune(tt.lives, rune(name)) || reason != "" && reason != string(tt.reason) {
 					t.Errorf("%c ended as %q, %v", name, reason, err)
 				}
 			}

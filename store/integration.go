@@ -18,7 +18,7 @@ type Switched struct {
 // Switched gives the last time that AI integration was switched on or off, or
 // ErrNotFound where it never was.
 func (s *Store) Switched(ctx context.Context, organizationID string) (out Switched, err error) {
-	err = s.reader.QueryRowContext(ctx,
+	err = s.db.Reader.QueryRowContext(ctx,
 		`SELECT actor, switched_at FROM integration WHERE organization = $1`, organizationID).Scan(&out.Actor, &out.At)
 	return out, engine.Lookup("integration", err)
 }

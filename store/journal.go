@@ -44,14 +44,16 @@ func (r *recorded) take(kind journal.Kind, now time.Time) (ok, last bool) {
 func (s *Store) Record(e Event) {
 	ok, last := s.recorded.take(e.Kind, s.Now())
 	if last {
-		s.log.Warn("more of a kind than the journal takes: the rest of the hour's entries are left out", "kind", string(e.Kind), "entries", mostRecorded)
+		s.db.Log.Warn("more of a kind than the journal takes: the rest of the hour's entries are left out", "kind", string(e.Kind), "entries", mostRecorded)
 	}
 	if !ok {
 		return
 	}
-	lost := func() { s.log.Warn("an entry of the journal could not be written and is lost", "kind", string(e.Kind)) }
+	lost := func() {
+		s.db.Log.Warn("an entry of the journal could not be written and is lost", "kind", string(e.Kind))
+	}
 	ok = s.later(func(tx *Tx) error { return tx.Journal(e) }, lost)
 	if !ok {
-		s.log.Warn("the journal's queue is full; an entry is lost", "kind", string(e.Kind))
+		s.db.Log.Warn("the journal's queue is full; an entry is lost", "kind", string(e.Kind))
 	}
 }

@@ -306,7 +306,7 @@ func (h house) shape(t *testing.T) (all []string) {
 		  FROM information_schema.columns WHERE table_schema = current_schema()
 		 UNION ALL SELECT replace(indexdef, current_schema() || '.', '') FROM pg_indexes WHERE schemaname = current_schema()`
 	}
-	rows, err := h.reader.QueryContext(ctx, text)
+	rows, err := h.db.Reader.QueryContext(ctx, text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ type Key struct {
 
 // Keys lists them by number.
 func (s *Store) Keys(ctx context.Context) ([]Key, error) {
-	rows, err := s.reader.QueryContext(ctx, `SELECT name FROM meta WHERE name LIKE $1 OR name LIKE $2`, engine.MetaKey+"%", engine.MetaRetired+"%")
+	rows, err := s.db.Reader.QueryContext(ctx, `SELECT name FROM meta WHERE name LIKE $1 OR name LIKE $2`, engine.MetaKey+"%", engine.MetaRetired+"%")
 	names, err := engine.Column[string](rows, err)
 	if err != nil {
 		return nil, engine.Unavailable("keys", err)
@@ -37,7 +37,7 @@ func (s *Store) Keys(ctx context.Context) ([]Key, error) {
 		if err != nil {
 			return nil, fmt.Errorf("keys: %s: %w", name, err)
 		}
-		all[n] = Key{Number: n, Retired: kind+"." == engine.MetaRetired, Seals: s.options.Ring != nil && n == s.options.Ring.Sealing()}
+		all[n] = Key{Number: n, Retired: kind+"." == engine.MetaRetired, Seals: s.db.Options.Ring != nil && n == s.db.Options.Ring.Sealing()}
 	}
 	if err := s.countSealed(ctx, all); err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (s *Store) Keys(ctx context.Context) ([]Key, error) {
 }
 
 func (s *Store) countSealed(ctx context.Context, all map[int]Key) error {
-	rows, err := s.reader.QueryContext(ctx, `SELECT key_number, COUNT(*) FROM approval WHERE phase = $1 GROUP BY key_number`, int(approval.Live))
+	rows, err := s.db.Reader.QueryContext(ctx, `SELECT key_number, COUNT(*) FROM approval WHERE phase = $1 GROUP BY key_number`, int(approval.Live))
 	return engine.Unavailable("keys", engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var number, count int
 		err := r.Scan(&number, &count)
@@ -66,7 +66,7 @@ func (s *Store) countSealed(ctx context.Context, all map[int]Key) error {
 // every node needs them. A retired one is left out. ErrKeys refuses a number
 // that the database knows with another key.
 func (s *Store) AddKeys(ctx context.Context, keys []*token.Key, act Act) (added []int, err error) {
-	ring := s.options.Ring
+	ring := s.db.Options.Ring
 	var fresh []*token.Key
 	for _, k := range keys {
 		if !slices.ContainsFunc(ring.Keys(), func(have *token.Key) bool { return have.Number == k.Number && have.Fingerprint() == k.Fingerprint() }) {
@@ -96,7 +96,7 @@ func (s *Store) AddKeys(ctx context.Context, keys []*token.Key, act Act) (added 
 		}
 		tx.AfterCommit(func() {
 			if err := ring.Add(taken...); err != nil {
-				s.log.Error("a key was not added", "err", err)
+				s.db.Log.Error("a key was not added", "err", err)
 			}
 		})
 		return nil
@@ -104,8 +104,8 @@ func (s *Store) AddKeys(ctx context.Context, keys []*token.Key, act Act) (added 
 	if err != nil {
 		return nil, err
 	}
-	if err := s.engine.SyncKeys(ctx); err != nil { // who rotates next need not wait for the next beat
-		s.log.Warn("other nodes hear of the key in a while", "err", err)
+	if err := s.db.Engine.SyncKeys(ctx); err != nil { // who rotates next need not wait for the next beat
+		s.db.Log.Warn("other nodes hear of the key in a while", "err", err)
 	}
 	return added, nil
 }
@@ -133,7 +133,7 @@ func (s *Store) without(ctx context.Context, key int) (n int, err error) {
 // RotateKeys lets the newest key seal, and gives its number. ErrNotAllowed: a
 // node that lives does not have it yet; the error says how many.
 func (s *Store) RotateKeys(ctx context.Context, act Act) (int, error) {
-	ring, newest := s.options.Ring, engine.NewestKey(s.options.Ring)
+	ring, newest := s.db.Options.Ring, engine.NewestKey(s.db.Options.Ring)
 	if newest == ring.Sealing() {
 		return newest, nil
 	}
@@ -151,7 +151,7 @@ func (s *Store) RotateKeys(ctx context.Context, act Act) (int, error) {
 		}
 		tx.AfterCommit(func() {
 			if err := ring.Seal(newest); err != nil {
-				s.log.Error("the newest key does not seal", "err", err)
+				s.db.Log.Error("the newest key does not seal", "err", err)
 			}
 		})
 		return nil
@@ -193,8 +193,8 @@ func (s *Store) RetireKey(ctx context.Context, number int, act Act) (ended int, 
 			return err
 		}
 		tx.AfterCommit(func() {
-			if err := s.options.Ring.Drop(number); err != nil {
-				s.log.Error("a retired key is in use", "err", err)
+			if err := s.db.Options.Ring.Drop(number); err != nil {
+				s.db.Log.Error("a retired key is in use", "err", err)
 			}
 		})
 		return nil
@@ -230,6 +230,6 @@ func retire(number int, now time.Time) approval.Move {
 }
 
 func (s *Store) sealedBy(ctx context.Context, number int) ([]approval.ID, error) {
-	ids, err := engine.ApprovalIDs(s.reader.QueryContext(ctx, `SELECT id FROM approval WHERE key_number = $1 AND phase = $2`, number, int(approval.Live)))
+	ids, err := engine.ApprovalIDs(s.db.Reader.QueryContext(ctx, `SELECT id FROM approval WHERE key_number = $1 AND phase = $2`, number, int(approval.Live)))
 	return ids, engine.Unavailable("keys", err)
 }

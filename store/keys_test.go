@@ -359,7 +359,7 @@ func TestKeyThatSealsElsewhere(t *testing.T) {
 	if _, err := away.AddKeys(ctx, keys, Act{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := away.Opens(); err != nil || away.options.Ring.Sealing() != 2 {
-		t.Errorf("with the key: %v, %d seals", err, away.options.Ring.Sealing())
+	if err := away.Opens(); err != nil || away.db.Options.Ring.Sealing() != 2 {
+		t.Errorf("with the key: %v, %d seals", err, away.db.Options.Ring.Sealing())
 	}
 }

@@ -304,9 +304,9 @@ func TestClientLists(t *testing.T) {
 	if _, _, err := h.Clients(ctx, ClientFilter{State: "gone"}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("an unknown state: %v", err)
 	}
-	h.memory.Lock()
-	h.memory.Waiting.Clients = MaxUnapproved
-	h.memory.Unlock()
+	h.db.Memory.Lock()
+	h.db.Memory.Waiting.Clients = MaxUnapproved
+	h.db.Memory.Unlock()
 	if err := h.AddClient(ctx, client.Client{ID: "more", IssuedAt: h.Now().Unix()}, Origin{}, Act{}); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("one more than may be: %v", err)
 	}
@@ -447,7 +447,7 @@ func TestSyncPreregistered(t *testing.T) {
 	state("taken out", "fixed", ClientDisabled)
 	state("kept", "other", ClientEnabled)
 	var reason string
-	if err := h.reader.QueryRow(`SELECT reason FROM approval WHERE id = $1`, id[:]).Scan(&reason); err != nil || reason != string(approval.ClientDisabled) {
+	if err := h.db.Reader.QueryRow(`SELECT reason FROM approval WHERE id = $1`, id[:]).Scan(&reason); err != nil || reason != string(approval.ClientDisabled) {
 		t.Errorf("the row says %q, %v", reason, err)
 	}
 	h = h.reopen(t)
@@ -530,7 +530,7 @@ func TestEndedApprovalsLeaveTheirPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := h.memory.Approvals.Next; n != 1 {
+	if n := h.db.Memory.Approvals.Next; n != 1 {
 		t.Errorf("%d places for one approval at a time", n)
 	}
 	h.same(t, "all ended")

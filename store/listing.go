@@ -138,7 +138,7 @@ func (p *approvalsPage) walk(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	inMemory := p.memory.HasApprovals() && (p.f.State == "live" || p.f.State == "code_issued")
+	inMemory := p.db.Memory.HasApprovals() && (p.f.State == "live" || p.f.State == "code_issued")
 	for walked := 0; ; {
 		if err := p.take(ctx, stretch); err != nil || p.full() {
 			return err

@@ -56,12 +56,12 @@ func (p *approvalsPage) livesAs(h *engine.CachedApproval) bool {
 // place that match the filter's client, person, organization and grant set,
 // newest first and so many at most.
 func (s *Store) newestInMemory(f ApprovalFilter, from place, most int, is func(*engine.CachedApproval) bool) (found []place) {
-	of, ok := cacheFilterOf(s.memory, f)
+	of, ok := cacheFilterOf(s.db.Memory, f)
 	if !ok {
 		return nil
 	}
 	var more []place
-	s.memory.NewestChunks(func(newest int64) bool { return len(found) < most || newest >= found[most-1].at }, func(id approval.ID, h *engine.CachedApproval) {
+	s.db.Memory.NewestChunks(func(newest int64) bool { return len(found) < most || newest >= found[most-1].at }, func(id approval.ID, h *engine.CachedApproval) {
 		if len(found) == most && h.CreatedAt() < found[most-1].at || !of.matches(h) || !is(h) {
 			return
 		}

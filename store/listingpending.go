@@ -43,12 +43,12 @@ func (p *approvalsPage) addPendingEnds(ctx context.Context) error {
 func (p *approvalsPage) pendingPlaces(ctx context.Context, from place) ([]place, error) {
 	now := p.Now()
 	expired := now.Add(-approval.CodeLifetime)
-	if !p.memory.HasApprovals() {
+	if !p.db.Memory.HasApprovals() {
 		return p.pendingInRows(ctx, from, expired)
 	}
-	p.memory.RLock()
-	lost := p.memory.Ended != p.memory.EndsWritten
-	p.memory.RUnlock()
+	p.db.Memory.RLock()
+	lost := p.db.Memory.Ended != p.db.Memory.EndsWritten
+	p.db.Memory.RUnlock()
 	return p.newestInMemory(p.f, from, p.limit+1, func(h *engine.CachedApproval) bool {
 		switch h.Phase {
 		case approval.CodeIssued:
@@ -66,16 +66,16 @@ func (p *approvalsPage) pendingPlaces(ctx context.Context, from place) ([]place,
 
 // pendingInRows is pendingPlaces where memory has no approvals.
 func (p *approvalsPage) pendingInRows(ctx context.Context, from place, expired time.Time) ([]place, error) {
-	ids, _, err := p.engine.PendingEnds(ctx, expired)
+	ids, _, err := p.db.Engine.PendingEnds(ctx, expired)
 	if err != nil {
 		return nil, err
 	}
 	found, err := p.newestOf(ctx, ids, from)
-	if err != nil || p.options.EndUnusedAfter == 0 {
+	if err != nil || p.db.Options.EndUnusedAfter == 0 {
 		return found, err
 	}
 	f := p.f
-	f.State, f.Limit, f.UnusedSince = "live", p.limit, p.Now().Add(-p.options.EndUnusedAfter).Unix()
+	f.State, f.Limit, f.UnusedSince = "live", p.limit, p.Now().Add(-p.db.Options.EndUnusedAfter).Unix()
 	if begins := (place{at: f.UnusedSince + 1}); from == (place{}) || begins.compare(from) > 0 {
 		f.After = begins.cursor()
 	}

@@ -100,7 +100,7 @@ func (p *approvalsPage) stretch(ctx context.Context, w way, from place, rows int
 
 func (p *approvalsPage) readWalked(ctx context.Context, text string, args []any) ([]walked, error) {
 	defer p.timed("approvals", time.Now())
-	rows, err := p.reader.QueryContext(ctx, text, args...)
+	rows, err := p.db.Reader.QueryContext(ctx, text, args...)
 	out, err := engine.ListOf(rows, err, func(r engine.Scanner, w *walked) error {
 		var id []byte
 		err := r.Scan(&id, &w.at, &w.client, &w.person, &w.organization, &w.grant, &w.endedAt, &w.usedAt)
@@ -121,7 +121,7 @@ func (p *approvalsPage) pair(ctx context.Context, from place) (few bool, err err
 	q.equal("a.client", p.f.Client)
 	q.equal("a.organization", p.f.Organization)
 	var n int
-	err = p.reader.QueryRowContext(ctx, q.count(fewRows+1), q.args...).Scan(&n)
+	err = p.db.Reader.QueryRowContext(ctx, q.count(fewRows+1), q.args...).Scan(&n)
 	if err != nil {
 		return false, engine.Unavailable("approvals", err)
 	}

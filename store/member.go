@@ -159,7 +159,7 @@ func (tx *Tx) leftAll(key facts.MemberKey) error {
 // LeftRoles gives when a person last left each role of an organization, in
 // Unix seconds by the role's ID.
 func (s *Store) LeftRoles(ctx context.Context, personID, organizationID string) (map[string]int64, error) {
-	rows, err := s.reader.QueryContext(ctx, `
+	rows, err := s.db.Reader.QueryContext(ctx, `
 		SELECT l.role, l.left_at FROM filler_left l
 		  JOIN role r ON r.id = l.role
 		 WHERE l.person = $1 AND r.organization = $2`, personID, organizationID)

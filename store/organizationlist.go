@@ -36,10 +36,10 @@ func (s *Store) FindOrganizations(ctx context.Context, f OrganizationFilter) ([]
 		return nil, "", err
 	}
 	limit := pageSize(f.Limit)
-	s.memory.RLock()
-	defer s.memory.RUnlock()
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
 	var out []OrganizationSize
-	for _, o := range facts.InOrder(s.memory.Orgs) {
+	for _, o := range facts.InOrder(s.db.Memory.Orgs) {
 		switch {
 		case o.ID <= f.After, f.AI == "on" && !o.AIIntegration, f.AI == "off" && o.AIIntegration,
 			f.Query != "" && o.ID != f.Query && !org.Finds(o.Name, f.Query):
@@ -57,9 +57,9 @@ func (s *Store) OrganizationSize(ctx context.Context, id string) (OrganizationSi
 	if err := s.fresh(ctx); err != nil {
 		return OrganizationSize{}, err
 	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	at := s.memory.Orgs[id]
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	at := s.db.Memory.Orgs[id]
 	if at == nil {
 		return OrganizationSize{}, fmt.Errorf("organization: %w", ErrNotFound)
 	}
@@ -75,7 +75,7 @@ func (s *Store) OrganizationUses(ctx context.Context, organizations []string) (m
 	defer s.timed("approvals", time.Now())
 	q := query{text: `SELECT organization, COUNT(*) FROM approval`, conditions: []string{"phase < " + engine.SQLEnded}, end: ` GROUP BY organization`}
 	q.in("organization", anys(organizations))
-	rows, err := s.reader.QueryContext(ctx, q.whole(), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.whole(), q.args...)
 	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var id string
 		var n int

@@ -28,7 +28,7 @@ const (
 // on they are dead anyway, so an error waits for the next sweep.
 func (s *Store) writeEndsSoon(ctx context.Context) {
 	if _, err := s.writeEnds(ctx); err != nil {
-		s.log.Warn("rows are not marked ended yet", "err", err)
+		s.db.Log.Warn("rows are not marked ended yet", "err", err)
 	}
 }
 
@@ -38,9 +38,9 @@ func (s *Store) writeEndsSoon(ctx context.Context) {
 func (s *Store) writeEnds(ctx context.Context) (written int, err error) {
 	s.writingEnds.Lock()
 	defer s.writingEnds.Unlock()
-	s.memory.RLock()
-	endedBefore := s.memory.Ended
-	s.memory.RUnlock()
+	s.db.Memory.RLock()
+	endedBefore := s.db.Memory.Ended
+	s.db.Memory.RUnlock()
 	pending, done, err := s.pendingEnds(ctx)
 	if err != nil {
 		return 0, err
@@ -70,9 +70,9 @@ func (s *Store) writeEnds(ctx context.Context) (written int, err error) {
 			time.Sleep(min(time.Since(begun)*3/2, endsPause)) // most of the writer's time is others'
 		}
 	}
-	s.memory.Lock()
-	s.memory.EndsWritten = endedBefore
-	s.memory.Unlock()
+	s.db.Memory.Lock()
+	s.db.Memory.EndsWritten = endedBefore
+	s.db.Memory.Unlock()
 	return written, done()
 }
 
@@ -91,5 +91,5 @@ func writeEnd(now time.Time) approval.Move {
 // pendingEnds lists the approvals that have ended and whose rows do not say so yet.
 // The caller calls done when all of them are written.
 func (s *Store) pendingEnds(ctx context.Context) (out []approval.ID, done func() error, err error) {
-	return s.engine.PendingEnds(ctx, s.Now().Add(-engine.PageLife))
+	return s.db.Engine.PendingEnds(ctx, s.Now().Add(-engine.PageLife))
 }

@@ -26,7 +26,7 @@ func (s *Store) PersonUses(ctx context.Context, people []string) (map[string]Per
 	defer s.timed("people", time.Now())
 	q := query{text: `SELECT person, COUNT(*) FROM approval`, conditions: []string{"phase < " + engine.SQLEnded}, end: ` GROUP BY person`}
 	q.in("person", anys(people))
-	rows, err := s.reader.QueryContext(ctx, q.whole(), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.whole(), q.args...)
 	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var id string
 		var n int
@@ -39,7 +39,7 @@ func (s *Store) PersonUses(ctx context.Context, people []string) (map[string]Per
 	}
 	q = query{text: `SELECT person, MAX(created_at) FROM session`, end: ` GROUP BY person`}
 	q.in("person", anys(people))
-	rows, err = s.reader.QueryContext(ctx, q.whole(), q.args...)
+	rows, err = s.db.Reader.QueryContext(ctx, q.whole(), q.args...)
 	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var id string
 		var at int64
@@ -62,11 +62,11 @@ func (s *Store) Memberships(ctx context.Context, people []string) (map[string][]
 	if err := s.fresh(ctx); err != nil {
 		return nil, err
 	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
 	out := map[string][]Membership{}
 	for _, id := range people {
-		at := s.memory.People.Get(id)
+		at := s.db.Memory.People.Get(id)
 		if at == nil {
 			continue
 		}
@@ -91,10 +91,10 @@ type WaysIn struct {
 // WaysIn gives a person's.
 func (s *Store) WaysIn(ctx context.Context, personID string) (w WaysIn, err error) {
 	var hash string
-	if err := s.reader.QueryRowContext(ctx, `SELECT password FROM person WHERE id = $1`, personID).Scan(&hash); err != nil {
+	if err := s.db.Reader.QueryRowContext(ctx, `SELECT password FROM person WHERE id = $1`, personID).Scan(&hash); err != nil {
 		return w, engine.Lookup("password", err)
 	}
 	w.Password = hash != ""
-	w.Issuers, err = engine.Column[string](s.reader.QueryContext(ctx, `SELECT issuer FROM subject WHERE person = $1 ORDER BY issuer`, personID))
+	w.Issuers, err = engine.Column[string](s.db.Reader.QueryContext(ctx, `SELECT issuer FROM subject WHERE person = $1 ORDER BY issuer`, personID))
 	return w, engine.Unavailable("subjects", err)
 }

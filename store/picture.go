@@ -12,9 +12,9 @@ func (s *Store) Picture(ctx context.Context, organization string) (directory.Pic
 	if err := s.fresh(ctx); err != nil {
 		return directory.Picture{}, err
 	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	at := s.memory.Orgs[organization]
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	at := s.db.Memory.Orgs[organization]
 	if at == nil {
 		return directory.Picture{}, fmt.Errorf("organization: %w", ErrNotFound)
 	}

@@ -35,9 +35,9 @@ func (s *Store) Policy(ctx context.Context, organization string) (*policy.Policy
 	if err := s.fresh(ctx); err != nil {
 		return nil, err
 	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	at := s.memory.Orgs[organization]
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	at := s.db.Memory.Orgs[organization]
 	if at == nil {
 		return nil, fmt.Errorf("organization: %w", ErrNotFound)
 	}
@@ -50,9 +50,9 @@ func (s *Store) Policies(ctx context.Context, personID string) (map[string]*poli
 	if err := s.fresh(ctx); err != nil {
 		return nil, err
 	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	at := s.memory.People.Get(personID)
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	at := s.db.Memory.People.Get(personID)
 	if at == nil {
 		return nil, fmt.Errorf("person: %w", ErrNotFound)
 	}

@@ -117,7 +117,7 @@ func TestChecksWithoutRulesAllocateNoMore(t *testing.T) {
 		})
 	}
 	none := count()
-	if h.rules(t, policy.Policy{Unknown: policy.Ask, MaxDays: 30}); h.memory.Orgs["nordlys"].Limit != nil {
+	if h.rules(t, policy.Policy{Unknown: policy.Ask, MaxDays: 30}); h.db.Memory.Orgs["nordlys"].Limit != nil {
 		t.Error("rules without a ceiling limit checks")
 	}
 	if got := count(); got != none {
@@ -343,7 +343,7 @@ func TestApproveAsksTheRules(t *testing.T) {
 		}
 	}
 	h.rules(t, policy.Policy{MaxDays: 30})
-	h.Store.options.MaxDays = 10
+	h.Store.db.Options.MaxDays = 10
 	a := h.answer(99)
 	for ends, want := range map[int64]error{days(11): ErrEndDate, 0: ErrEndDate, days(10): nil} {
 		if a.EndsAt = ends; ends == days(10) {

@@ -64,7 +64,7 @@ func (tx *Tx) preregister(c client.Client, by int64, act Act) error {
 
 // configured lists the enabled clients that came with a configuration.
 func (s *Store) configured(ctx context.Context) ([]client.Client, error) {
-	rows, err := s.reader.QueryContext(ctx, selectClient+` WHERE preregistered = `+engine.SQLTrue+` AND disabled = `+engine.SQLEnabled+` ORDER BY id`)
+	rows, err := s.db.Reader.QueryContext(ctx, selectClient+` WHERE preregistered = `+engine.SQLTrue+` AND disabled = `+engine.SQLEnabled+` ORDER BY id`)
 	out, err := engine.ListOf(rows, err, scanClient)
 	return out, engine.Unavailable("clients", err)
 }

@@ -72,7 +72,7 @@ func TestDeleteClient(t *testing.T) {
 	of.Client = "assistant"
 	id := h.live(t, of)
 	h.register(t, "nobody-approved")
-	before := h.memory.Waiting.Clients
+	before := h.db.Memory.Waiting.Clients
 	for _, c := range []string{"assistant", "nobody-approved"} {
 		if err := h.DeleteClient(ctx, c, Act{Actor: "operator", Reason: "gone"}); err != nil {
 			t.Fatal(err)
@@ -90,8 +90,8 @@ func TestDeleteClient(t *testing.T) {
 			t.Errorf("found: %v", err)
 		}
 	}
-	if h.memory.Waiting.Clients != before-1 {
-		t.Errorf("%d clients count as unapproved, want %d", h.memory.Waiting.Clients, before-1)
+	if h.db.Memory.Waiting.Clients != before-1 {
+		t.Errorf("%d clients count as unapproved, want %d", h.db.Memory.Waiting.Clients, before-1)
 	}
 	if cs, _, err := h.Clients(ctx, ClientFilter{}); err != nil || slices.ContainsFunc(cs, func(c client.Client) bool { return c.ID == "assistant" }) {
 		t.Errorf("listed: %+v, %v", cs, err)
@@ -130,7 +130,7 @@ func TestDeleteClient(t *testing.T) {
 		}
 	}
 	var rows int
-	if err := h.reader.QueryRow(`SELECT COUNT(*) FROM client WHERE disabled = 3`).Scan(&rows); err != nil || rows != 0 {
+	if err := h.db.Reader.QueryRow(`SELECT COUNT(*) FROM client WHERE disabled = 3`).Scan(&rows); err != nil || rows != 0 {
 		t.Errorf("%d tombstones are left, %v", rows, err)
 	}
 	h.same(t, "swept")

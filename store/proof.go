@@ -22,7 +22,7 @@ func (s *Store) WriteProof(ctx context.Context, since int64, to io.Writer) error
 	w := chain.NewWriter(to, newest.Chain)
 	from := int64(1)
 	if since > 0 {
-		if err := s.reader.QueryRowContext(ctx, `SELECT COALESCE(MIN(number), $1) FROM journal_block WHERE kept = 1 AND last_id >= $2`,
+		if err := s.db.Reader.QueryRowContext(ctx, `SELECT COALESCE(MIN(number), $1) FROM journal_block WHERE kept = 1 AND last_id >= $2`,
 			newest.Number+1, idAt(since)).Scan(&from); err != nil {
 			return engine.Unavailable("proof", err)
 		}
@@ -41,7 +41,7 @@ func (s *Store) WriteProof(ctx context.Context, since int64, to io.Writer) error
 // proveBlock writes a block and its entries. A number that is not there is left out,
 // which whoever verifies is told.
 func (s *Store) proveBlock(ctx context.Context, w *chain.Writer, name string, number int64) error {
-	rows, err := s.reader.QueryContext(ctx, `
+	rows, err := s.db.Reader.QueryContext(ctx, `
 		SELECT number, previous, entries, total, first_id, last_id, sealed_at, root, hash, leaves
 		  FROM journal_block WHERE number = $1`, number)
 	type row struct {
@@ -96,7 +96,7 @@ func (w with) Scan(into ...any) error { return w.Scanner.Scan(append(into, w.las
 // goneBefore is the ID that entries lie below which retention may have removed.
 func (s *Store) goneBefore(ctx context.Context) (string, error) {
 	noted, err := s.meta(ctx, metaGone)
-	return max(noted, journalID(s.Now().Add(-s.options.JournalRetention))), err
+	return max(noted, journalID(s.Now().Add(-s.db.Options.JournalRetention))), err
 }
 
 // proveRest writes the entries that no block up to a number has.

@@ -42,7 +42,7 @@ func (h house) held(t *testing.T) (n int) { return h.locked(t, "%FROM facts f LE
 // locked is how many such statements wait for a lock.
 func (h house) locked(t *testing.T, like string) (n int) {
 	t.Helper()
-	if err := h.reader.QueryRowContext(ctx, `
+	if err := h.db.Reader.QueryRowContext(ctx, `
 		SELECT COUNT(*) FROM pg_stat_activity
 		 WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1`, like).Scan(&n); err != nil {
 		t.Fatal(err)

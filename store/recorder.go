@@ -89,13 +89,13 @@ func (s *Store) RecordActivity() (*Recorder, error) {
 		store: s, beat: recordIdle, most: maxQueued, hours: map[hourOf]*hour{}, dirty: map[hourOf]bool{}, counted: map[approval.ID]*counted{}, under: list.New(),
 		wake: make(chan struct{}, 1), full: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
-	if s.options.URL != "" {
+	if s.db.Options.URL != "" {
 		r.beat = recordBeat
 	}
 	now := s.Now().Unix()
-	r.session = activity.Session{ID: s.env.Ids.Next(s.Now()), Opened: now, Written: now, Seen: now}
+	r.session = activity.Session{ID: s.db.Env.Ids.Next(s.Now()), Opened: now, Written: now, Seen: now}
 	err := s.apart(func(tx *Tx) error {
-		if err := tx.endRecordings(now, s.options.URL != ""); err != nil {
+		if err := tx.endRecordings(now, s.db.Options.URL != ""); err != nil {
 			return err
 		}
 		if err := tx.beginRecording(now); err != nil {
@@ -115,7 +115,7 @@ func (s *Store) RecordActivity() (*Recorder, error) {
 func (s *Store) StopActivity() error {
 	now := s.Now().Unix()
 	err := s.apart(func(tx *Tx) error {
-		if err := tx.endRecordings(now, s.options.URL != ""); err != nil {
+		if err := tx.endRecordings(now, s.db.Options.URL != ""); err != nil {
 			return err
 		}
 		return tx.stopRecording(now)
@@ -186,7 +186,7 @@ func (r *Recorder) add(c *Call, of approval.ID, did []activity.Record) {
 			r.lose(one.At)
 			continue
 		}
-		one.ID = r.store.env.Ids.Next(now)
+		one.ID = r.store.db.Env.Ids.Next(now)
 		r.queue = append(r.queue, one)
 		r.figures.Recorded++
 	}
@@ -194,7 +194,7 @@ func (r *Recorder) add(c *Call, of approval.ID, did []activity.Record) {
 		r.under.Remove(c.at)
 		c.at = nil
 	}
-	waiting, lapsed := len(r.queue), len(did) > 0 && r.store.options.URL != "" && time.Since(r.wrote) > recordLapsed
+	waiting, lapsed := len(r.queue), len(did) > 0 && r.store.db.Options.URL != "" && time.Since(r.wrote) > recordLapsed
 	r.mu.Unlock()
 	r.signal(waiting)
 	if lapsed { // a node that was paused: others may have closed its session
@@ -238,7 +238,7 @@ func (r *Recorder) singly(one activity.Record) bool {
 func (r *Recorder) lose(at int64) {
 	r.figures.Lost++
 	if r.lost.Why == "" {
-		r.lost = activity.Gap{ID: r.store.env.Ids.Next(r.store.Now()), From: at, Why: activity.Full}
+		r.lost = activity.Gap{ID: r.store.db.Env.Ids.Next(r.store.Now()), From: at, Why: activity.Full}
 	}
 	r.lost.To = at
 }
@@ -356,7 +356,7 @@ func (r *Recorder) run() {
 			again, due = 0, false
 		} else {
 			if again == 0 {
-				r.store.log.Warn("what calls did cannot be written; it is kept and tried again", "waiting", r.Figures().Waiting, "err", err)
+				r.store.db.Log.Warn("what calls did cannot be written; it is kept and tried again", "waiting", r.Figures().Waiting, "err", err)
 			}
 			again = min(max(recordAgain, 2*again), recordBeat)
 			r.signal(0)

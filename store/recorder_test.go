@@ -20,7 +20,7 @@ import (
 // records begins to record on a node, and ends it with the test.
 func (h house) records(t testing.TB) *Recorder {
 	t.Helper()
-	h.options.ActivityKeep = activity.Keep
+	h.db.Options.ActivityKeep = activity.Keep
 	r, err := h.RecordActivity()
 	if err != nil {
 		t.Fatal(err)
@@ -381,7 +381,7 @@ func TestActivityIsKeptForAWhile(t *testing.T) {
 	flush(t, r)
 	rows := func() (n int) {
 		t.Helper()
-		if err := h.reader.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM activity) + (SELECT COUNT(*) FROM activity_tally)`).Scan(&n); err != nil {
+		if err := h.db.Reader.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM activity) + (SELECT COUNT(*) FROM activity_tally)`).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n

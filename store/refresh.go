@@ -17,7 +17,7 @@ func (s *Store) Refresh(ctx context.Context, id approval.ID, client string, gene
 // expected one has. On PostgreSQL the move is made on that one, and what it gives
 // is saved where the row is as expected; all else reads the row.
 func (s *Store) applyExpected(ctx context.Context, expected approval.Approval, m approval.Move, act Act) (int64, approval.Verdict, error) {
-	switch after, err := s.engine.MoveExpected(expected, m, act); {
+	switch after, err := s.db.Engine.MoveExpected(expected, m, act); {
 	case err != nil:
 		return 0, 0, err
 	case after.Phase == approval.Live:

@@ -109,7 +109,7 @@ func TestARefreshOfAnotherRow(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			all := nodes(t, 2)
 			for _, h := range all {
-				h.options.EndUnusedAfter = 90 * 24 * time.Hour
+				h.db.Options.EndUnusedAfter = 90 * 24 * time.Hour
 			}
 			h := all[0]
 			id := h.live(t, h.unique(1))

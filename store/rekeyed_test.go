@@ -71,7 +71,7 @@ func TestLookAlikesAreToldOf(t *testing.T) {
 			t.Errorf("%q is %q, %v; want %q", email, p.ID, err, want)
 		}
 	}
-	rows, err := h.reader.QueryContext(ctx, `SELECT id, email, email_key FROM person`)
+	rows, err := h.db.Reader.QueryContext(ctx, `SELECT id, email, email_key FROM person`)
 	if err := engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var p org.Person
 		var key string

@@ -375,7 +375,7 @@ func (s *Store) Requests(ctx context.Context, f RequestFilter) ([]Request, strin
 		}
 		q.where("id < ", f.After)
 	}
-	rows, err := s.reader.QueryContext(ctx, q.page("id DESC", limit), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.page("id DESC", limit), q.args...)
 	out, err := engine.ListOf(rows, err, scanRequest)
 	if err != nil {
 		return nil, "", engine.Unavailable("requests", err)
@@ -388,11 +388,11 @@ func (s *Store) Requests(ctx context.Context, f RequestFilter) ([]Request, strin
 		out = out[:limit]
 		next = out[limit-1].ID
 	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	named(s.memory, out)
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	named(s.db.Memory, out)
 	return slices.DeleteFunc(out, func(r Request) bool {
-		return r.State == RequestOpen && !s.memory.Members.Get(facts.MemberKey{Person: r.Person, Organization: r.Organization}).AsMember().Exists()
+		return r.State == RequestOpen && !s.db.Memory.Members.Get(facts.MemberKey{Person: r.Person, Organization: r.Organization}).AsMember().Exists()
 	}), next, nil
 }
 
@@ -411,13 +411,13 @@ func (s *Store) oneRequest(ctx context.Context, text string, args ...any) (r Req
 	if err := s.fresh(ctx); err != nil {
 		return r, err
 	}
-	if err := scanRequest(s.reader.QueryRowContext(ctx, text, args...), &r); err != nil {
+	if err := scanRequest(s.db.Reader.QueryRowContext(ctx, text, args...), &r); err != nil {
 		return Request{}, engine.Lookup("request", err)
 	}
 	all := []Request{r}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	named(s.memory, all)
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	named(s.db.Memory, all)
 	return all[0], nil
 }
 

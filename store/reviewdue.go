@@ -53,9 +53,9 @@ func (s *Store) reviewing(ctx context.Context) (all []reviewed, err error) {
 	if err := s.fresh(ctx); err != nil {
 		return nil, err
 	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	for _, at := range facts.InOrder(s.memory.Orgs) {
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	for _, at := range facts.InOrder(s.db.Memory.Orgs) {
 		if p := at.Policy; p != nil && p.ReviewDays > 0 && at.AIIntegration {
 			all = append(all, reviewed{at.ID, p.ReviewDays})
 		}
@@ -84,7 +84,7 @@ func (tx *Tx) tellReview(one reviewed, connections int) error {
 func (s *Store) DueForReview(ctx context.Context, organization string, days int) (n int, err error) {
 	defer s.timed("connections", time.Now())
 	now := s.Now()
-	err = s.reader.QueryRowContext(ctx, `
+	err = s.db.Reader.QueryRowContext(ctx, `
 		SELECT COUNT(*) FROM approval
 		 WHERE organization = $1 AND ended_at = 0 AND (ends_at = 0 OR ends_at > $2) AND created_at <= $3 AND reviewed_at <= $3
 		   AND grant_kind IN ('roles', 'everything', 'organization')`,

@@ -22,7 +22,7 @@ func (s *Store) WentBack(ctx context.Context) (time.Time, error) {
 // metaTime reads a row of meta with a time; zero when it is not there.
 func (s *Store) metaTime(ctx context.Context, name string) (time.Time, error) {
 	var value string
-	err := s.reader.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = $1`, name).Scan(&value)
+	err := s.db.Reader.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = $1`, name).Scan(&value)
 	if errors.Is(err, sql.ErrNoRows) {
 		return time.Time{}, nil
 	} else if err != nil {

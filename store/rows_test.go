@@ -116,7 +116,7 @@ func (h house) same(t testing.TB, when string) (now string) {
 			t.Fatalf("%s: not ready: %v", when, err)
 		}
 	}
-	if k, lost := unlisted(h.memory); lost {
+	if k, lost := unlisted(h.db.Memory); lost {
 		t.Errorf("%s: member %v is not among those of the person", when, k)
 	}
 	e := engine.NewEnv(Options{})
@@ -159,7 +159,7 @@ func (h house) sql(t testing.TB, text string) {
 	t.Helper()
 	db := interface {
 		ExecContext(context.Context, string, ...any) (sql.Result, error)
-	}(h.reader)
+	}(h.db.Reader)
 	if embedded() {
 		db = h.embedded().Writer.Conn
 	}
@@ -385,7 +385,7 @@ func (h house) touched(t testing.TB, change func() error) [][2]string {
 			h.dropTrigger(t, fmt.Sprintf(`log_%s_%s`, verb, table), table)
 		}
 	}
-	rows, err := h.reader.QueryContext(context.Background(), `SELECT verb, name FROM planted_log WHERE name <> 'meta' ORDER BY name, verb`)
+	rows, err := h.db.Reader.QueryContext(context.Background(), `SELECT verb, name FROM planted_log WHERE name <> 'meta' ORDER BY name, verb`)
 	if err != nil {
 		t.Fatal(err)
 	}

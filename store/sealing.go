@@ -59,7 +59,7 @@ func (s *Store) Seal(ctx context.Context) (Sealed, error) {
 	defer s.sealer.mu.Unlock()
 	var out Sealed
 	var err error
-	if out.Mine, err = s.engine.Sweeps(ctx); err != nil || !out.Mine {
+	if out.Mine, err = s.db.Engine.Sweeps(ctx); err != nil || !out.Mine {
 		return out, err
 	}
 	last, err := s.newestBlock(ctx)
@@ -76,7 +76,7 @@ func (s *Store) Seal(ctx context.Context) (Sealed, error) {
 	}
 	until := journalID(s.Now().Add(-sealAfter))
 	for {
-		rows, err := s.reader.QueryContext(ctx, selectEvent+` WHERE id > $1 AND id < $2 ORDER BY id LIMIT 1000`, highest, until)
+		rows, err := s.db.Reader.QueryContext(ctx, selectEvent+` WHERE id > $1 AND id < $2 ORDER BY id LIMIT 1000`, highest, until)
 		entries, err := engine.ListOf(rows, err, scanEvent)
 		if err != nil {
 			return out, engine.Unavailable("seal", err)
@@ -192,20 +192,20 @@ func (s *Store) late(ctx context.Context, upTo int64) (entries []Event, highest 
 
 // highest is the highest ID that a block up to a number has, "" where none has.
 func (s *Store) highest(ctx context.Context, upTo int64) (id string, err error) {
-	err = s.reader.QueryRowContext(ctx, `SELECT COALESCE(MAX(last_id), '') FROM journal_block WHERE kept = 1 AND number <= $1`, upTo).Scan(&id)
+	err = s.db.Reader.QueryRowContext(ctx, `SELECT COALESCE(MAX(last_id), '') FROM journal_block WHERE kept = 1 AND number <= $1`, upTo).Scan(&id)
 	return id, engine.Unavailable("seal", err)
 }
 
 // notIn looks at lookAt entries behind an ID, up to another one, and gives those that no
 // block up to a number has, and the last that it looked at: "" is the end.
 func (s *Store) notIn(ctx context.Context, upTo int64, behind, to string) (ids []string, next string, err error) {
-	rows, err := s.reader.QueryContext(ctx, `SELECT id FROM journal WHERE id > $1 AND id <= $2 ORDER BY id LIMIT 5000`, behind, to)
+	rows, err := s.db.Reader.QueryContext(ctx, `SELECT id FROM journal WHERE id > $1 AND id <= $2 ORDER BY id LIMIT 5000`, behind, to)
 	looked, err := engine.Column[string](rows, err)
 	if err != nil || len(looked) == 0 {
 		return nil, "", engine.Unavailable("seal", err)
 	}
 	lowest, last := looked[0], looked[len(looked)-1]
-	packed, err := s.reader.QueryContext(ctx, `
+	packed, err := s.db.Reader.QueryContext(ctx, `
 		SELECT leaves FROM journal_block
 		 WHERE kept = 1 AND last_id >= $1 AND last_id <= $2 AND first_id <= $3 AND number <= $4`,
 		lowest, later(last, 2*blockSpan), last, upTo)
@@ -239,7 +239,7 @@ func (s *Store) eventsOf(ctx context.Context, ids []string) (entries []Event, er
 	for few := range slices.Chunk(ids, chain.BlockMax) {
 		q := query{text: selectEvent}
 		q.in("id", padded(idsOf(few, func(id string) any { return id })))
-		rows, err := s.reader.QueryContext(ctx, q.page("id", chain.BlockMax), q.args...)
+		rows, err := s.db.Reader.QueryContext(ctx, q.page("id", chain.BlockMax), q.args...)
 		some, err := engine.ListOf(rows, err, scanEvent)
 		if err != nil {
 			return nil, engine.Unavailable("seal", err)
@@ -268,7 +268,7 @@ func (s *Store) newestBlock(ctx context.Context) (b chain.Block, err error) {
 	if err != nil || name == "" {
 		return b, err
 	}
-	err = scanBlock(s.reader.QueryRowContext(ctx, selectBlock+` ORDER BY number DESC LIMIT 1`), &b)
+	err = scanBlock(s.db.Reader.QueryRowContext(ctx, selectBlock+` ORDER BY number DESC LIMIT 1`), &b)
 	if errors.Is(err, sql.ErrNoRows) {
 		return chain.Block{}, nil
 	}
@@ -280,7 +280,7 @@ func (s *Store) newestBlock(ctx context.Context) (b chain.Block, err error) {
 func (s *Store) chainName(ctx context.Context) (string, error) { return s.meta(ctx, metaChain) }
 
 func (s *Store) meta(ctx context.Context, name string) (value string, err error) {
-	err = s.reader.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = $1`, name).Scan(&value)
+	err = s.db.Reader.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = $1`, name).Scan(&value)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
@@ -308,7 +308,7 @@ func (s *Store) Blocks(ctx context.Context, below int64, limit int) ([]chain.Blo
 	if below > 0 {
 		q.where("number < ", below)
 	}
-	rows, err := s.reader.QueryContext(ctx, q.page("number DESC", limit), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.page("number DESC", limit), q.args...)
 	out, err := engine.ListOf(rows, err, scanBlock)
 	if err != nil {
 		return nil, 0, engine.Unavailable("blocks", err)

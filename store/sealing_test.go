@@ -91,7 +91,7 @@ func (h house) counts(t testing.TB, table string) (n int64) {
 	if table == "journal_block" {
 		text = `SELECT COUNT(*) FROM journal_block`
 	}
-	if err := h.reader.QueryRow(text).Scan(&n); err != nil {
+	if err := h.db.Reader.QueryRow(text).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -243,10 +243,10 @@ func TestSealedAndRetention(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	var leaves int
-	if err := h.reader.QueryRow(`SELECT SUM(LENGTH(leaves)) FROM journal_block WHERE number <= $1`, first.Newest.Number).Scan(&leaves); err != nil || leaves != 0 {
+	if err := h.db.Reader.QueryRow(`SELECT SUM(LENGTH(leaves)) FROM journal_block WHERE number <= $1`, first.Newest.Number).Scan(&leaves); err != nil || leaves != 0 {
 		t.Errorf("%d bytes of hashes, %v", leaves, err)
 	}
-	h.options.JournalRetention *= 2 // longer by now: what is gone is gone all the same
+	h.db.Options.JournalRetention *= 2 // longer by now: what is gone is gone all the same
 	h.whole(t, first.Newest)
 	events, _, _ := h.Events(ctx, EventFilter{Kind: journal.SignInFailed, Limit: 1})
 	h.ran(t, `DELETE FROM journal WHERE id = $1`, events[0].ID)
@@ -310,7 +310,7 @@ func TestTwoSealersAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, err := h.reader.Query(selectEvent+` WHERE id > $1 ORDER BY id`, highest)
+		rows, err := h.db.Reader.Query(selectEvent+` WHERE id > $1 ORDER BY id`, highest)
 		entries, err := engine.ListOf(rows, err, scanEvent)
 		if err != nil {
 			t.Fatal(err)
@@ -346,7 +346,7 @@ func TestSealerIsStopped(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		last, _ := h.newestBlock(ctx)
 		highest, _ := h.highest(ctx, last.Number)
-		rows, err := h.reader.Query(selectEvent+` WHERE id > $1 ORDER BY id LIMIT 2000`, highest)
+		rows, err := h.db.Reader.Query(selectEvent+` WHERE id > $1 ORDER BY id LIMIT 2000`, highest)
 		entries, err := engine.ListOf(rows, err, scanEvent)
 		if err != nil {
 			t.Fatal(err)

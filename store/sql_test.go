@@ -268,7 +268,7 @@ func TestValuesInStatementsAreNoticed(t *testing.T) {
 		"tx.exec(insertEvents[n], id)":                                                       0,
 		"tx.exec(id)":                                                                        1,
 		"tx.exec(of[n])":                                                                     1,
-		"s.reader.QueryRowContext(ctx, `SELECT ` + id, n)":                                   1,
+		"s.db.Reader.QueryRowContext(ctx, `SELECT ` + id, n)":                                1,
 		"q := query{text: id}\n_ = q":                                                        1,
 		"q.where(id, n)":                                                                     1,
 		"q.equal(id + ` = `, `x`)":                                                           1,

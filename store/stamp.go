@@ -12,9 +12,9 @@ type Stamp = facts.Stamp
 
 // Stamp gives the stamp of the facts in memory.
 func (s *Store) Stamp(organization string) Stamp {
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	if o := s.memory.Orgs[organization]; o != nil {
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	if o := s.db.Memory.Orgs[organization]; o != nil {
 		return o.Stamp
 	}
 	return 0
@@ -27,8 +27,8 @@ func IdentifyAPIKey(key string) APIKeyID { return sha256.Sum256([]byte(key)) }
 // approval: the grant set is all that its member may do. ErrNotFound: there is no
 // such key, or it has ended.
 func (s *Store) CheckAPIKey(ctx context.Context, id APIKeyID) (Access, error) {
-	if s.engine.Recent() {
-		if a, err := s.memory.APIKey(id); err == nil {
+	if s.db.Engine.Recent() {
+		if a, err := s.db.Memory.APIKey(id); err == nil {
 			a.Remembered = true
 			return a, nil
 		}
@@ -36,13 +36,13 @@ func (s *Store) CheckAPIKey(ctx context.Context, id APIKeyID) (Access, error) {
 	if err := s.fresh(ctx); err != nil {
 		return Access{}, err
 	}
-	return s.memory.APIKey(id)
+	return s.db.Memory.APIKey(id)
 }
 
 // CheckAPIKeyNow is to CheckAPIKey what CheckNow is to Check.
 func (s *Store) CheckAPIKeyNow(ctx context.Context, id APIKeyID) (Access, error) {
-	if err := s.engine.FreshNow(ctx); err != nil {
+	if err := s.db.Engine.FreshNow(ctx); err != nil {
 		return Access{}, err
 	}
-	return s.memory.APIKey(id)
+	return s.db.Memory.APIKey(id)
 }

@@ -137,7 +137,7 @@ func TestRowsBelongToTheStamp(t *testing.T) {
 			for !done.Load() {
 				before, err := h.Check(ctx, id)
 				var circle string
-				errRow := h.reader.QueryRowContext(ctx, `SELECT circle FROM role WHERE id = 'treasurer'`).Scan(&circle)
+				errRow := h.db.Reader.QueryRowContext(ctx, `SELECT circle FROM role WHERE id = 'treasurer'`).Scan(&circle)
 				after, errAfter := h.CheckNow(ctx, id)
 				if err := errors.Join(err, errRow, errAfter); err != nil {
 					t.Error(err)

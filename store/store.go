@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,13 +17,7 @@ import (
 type Store struct {
 	*accounts.Accounts
 
-	db      engine.Handle
-	env     *engine.Env
-	options *Options // the environment's, as log and memory
-	log     *slog.Logger
-	memory  *engine.Memory
-	engine  engine.Engine
-	reader  *sql.DB // the engine's
+	db engine.Handle
 
 	recorded    recorded
 	fullSaid    atomic.Int64 // Unix seconds: when it was logged last that nobody can register
@@ -48,7 +40,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	db := e.Handle(engine)
-	return &Store{Accounts: accounts.On(db), db: db, env: e, options: &e.Options, log: e.Log, memory: e.Memory, engine: engine, reader: engine.Reader()}, nil
+	return &Store{Accounts: accounts.On(db), db: db}, nil
 }
 
 // openEngine opens the one that the options name.
@@ -60,19 +52,19 @@ func openEngine(ctx context.Context, e *engine.Env) (engine.Engine, error) {
 }
 
 // change makes a change that may share its commit with others.
-func (s *Store) change(run func(*Tx) error) error { return s.engine.Change(within(run)) }
+func (s *Store) change(run func(*Tx) error) error { return s.db.Engine.Change(within(run)) }
 
 // changeFacts makes a change in which the facts are those of now.
-func (s *Store) changeFacts(run func(*Tx) error) error { return s.engine.ChangeFacts(within(run)) }
+func (s *Store) changeFacts(run func(*Tx) error) error { return s.db.Engine.ChangeFacts(within(run)) }
 
 // apart makes a change that neither reads nor changes facts. After an error it may have
 // been made all the same.
-func (s *Store) apart(run func(*Tx) error) error { return s.engine.Apart(within(run)) }
+func (s *Store) apart(run func(*Tx) error) error { return s.db.Engine.Apart(within(run)) }
 
 // later queues a change that nobody waits for; false when the queue is full. lost,
 // unless nil, may be called when it was queued and then could not be written.
 func (s *Store) later(run func(*Tx) error, lost func()) bool {
-	return s.engine.Later(within(run), lost)
+	return s.db.Engine.Later(within(run), lost)
 }
 
 // Tx is a transaction with what the store does in one.
@@ -83,14 +75,14 @@ func within(run func(*Tx) error) func(*engine.Tx) error {
 }
 
 // Now is the time of every decision. It never goes back (decision T12).
-func (s *Store) Now() time.Time { return s.env.Now() }
+func (s *Store) Now() time.Time { return s.db.Env.Now() }
 
-func (s *Store) timed(query string, start time.Time) { s.env.Timed(query, start) }
+func (s *Store) timed(query string, start time.Time) { s.db.Env.Timed(query, start) }
 
 // Close waits for what is under way, and closes the database. It may be called
 // again.
 func (s *Store) Close() (err error) {
-	s.closing.Do(func() { err = s.engine.Close() })
+	s.closing.Do(func() { err = s.db.Engine.Close() })
 	return err
 }
 
@@ -98,7 +90,7 @@ func (s *Store) Close() (err error) {
 // that hangs gives no error.
 func (s *Store) Ready(ctx context.Context) error {
 	answer := make(chan error, 1)
-	go func() { answer <- s.engine.Ready() }()
+	go func() { answer <- s.db.Engine.Ready() }()
 	select {
 	case err := <-answer:
 		return err
@@ -109,8 +101,8 @@ func (s *Store) Ready(ctx context.Context) error {
 
 // Refused says why the database refused something, until it takes such a thing
 // again, and for a minute more; or for a minute, where reads would meet it too.
-func (s *Store) Refused() Refused { return s.engine.Refused() }
+func (s *Store) Refused() Refused { return s.db.Engine.Refused() }
 
 // WhyNot says what is the matter with the database that Ready gave such an error
 // of, or "": also where it says nothing any more, if it did before.
-func (s *Store) WhyNot(err error) string { return s.engine.WhyNot(err) }
+func (s *Store) WhyNot(err error) string { return s.db.Engine.WhyNot(err) }

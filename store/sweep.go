@@ -13,8 +13,8 @@ import (
 // asked and never written. It can be repeated, and stops at the first error.
 func (s *Store) Sweep(ctx context.Context) (Swept, error) {
 	out, err := s.sweep(ctx)
-	if s.options.Swept != nil {
-		s.options.Swept(out)
+	if s.db.Options.Swept != nil {
+		s.db.Options.Swept(out)
 	}
 	return out, err
 }
@@ -22,7 +22,7 @@ func (s *Store) Sweep(ctx context.Context) (Swept, error) {
 func (s *Store) sweep(ctx context.Context) (Swept, error) {
 	var out Swept
 	var err error
-	if mine, err := s.engine.Sweeps(ctx); err != nil || !mine { // one of the nodes does it for all
+	if mine, err := s.db.Engine.Sweeps(ctx); err != nil || !mine { // one of the nodes does it for all
 		return out, err
 	}
 	if out.Ended, err = s.writeEnds(ctx); err != nil {

@@ -83,7 +83,7 @@ type misleading struct {
 // next commit after arm.
 func (h house) misled(t *testing.T, how misleading, journaled func(Event)) (n house, arm func()) {
 	t.Helper()
-	u, err := url.Parse(h.options.URL)
+	u, err := url.Parse(h.db.Options.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

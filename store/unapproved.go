@@ -81,9 +81,9 @@ func room(there, of facts.Held, w facts.Weight, shares int) (bound string) {
 // Pressed reports whether so many clients wait for their first approval that
 // registrations count with their network too (decision L1).
 func (s *Store) Pressed() bool {
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	return pressed(s.memory.Waiting.Held)
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	return pressed(s.db.Memory.Waiting.Held)
 }
 
 // timeToSay reports, once in so many seconds, that something is to be logged.
@@ -96,18 +96,18 @@ func (s *Store) timeToSay(said *atomic.Int64, every int64) bool {
 // are asked again: another node may have made some.
 func (s *Store) reserve(ctx context.Context, w facts.Weight, shares int) (*engine.Reserved, error) {
 	refuses := func(there, of facts.Held) string { return room(there, of, w, max(shares, 1)) }
-	at, there, bound := s.memory.Reserve(w, refuses)
+	at, there, bound := s.db.Memory.Reserve(w, refuses)
 	if bound != "" {
 		if err := s.fresh(ctx); err != nil {
 			return nil, err
 		}
-		at, there, bound = s.memory.Reserve(w, refuses)
+		at, there, bound = s.db.Memory.Reserve(w, refuses)
 	}
 	if (bound == "clients" || bound == "bytes") && s.timeToSay(&s.fullSaid, 60) {
-		s.log.Error("nobody can register: as many clients as there may be wait for their first approval", "clients", there.Clients, "bytes", there.Bytes)
+		s.db.Log.Error("nobody can register: as many clients as there may be wait for their first approval", "clients", there.Clients, "bytes", there.Bytes)
 	}
 	if pressed(there) && s.timeToSay(&s.pressedSaid, 3600) {
-		s.log.Warn("many clients wait for their first approval: registrations count with their network; see: grantkeeper client delete-unapproved --dry-run",
+		s.db.Log.Warn("many clients wait for their first approval: registrations count with their network; see: grantkeeper client delete-unapproved --dry-run",
 			"clients", there.Clients, "bytes", there.Bytes)
 	}
 	if bound != "" {

@@ -85,9 +85,9 @@ func TestNetworksOfUnapprovedClientsAreCounted(t *testing.T) {
 		if err := h.fresh(ctx); err != nil {
 			t.Fatal(err)
 		}
-		h.memory.RLock()
-		defer h.memory.RUnlock()
-		return h.memory.Waiting.Networks[facts.BlockOf(network)]
+		h.db.Memory.RLock()
+		defer h.db.Memory.RUnlock()
+		return h.db.Memory.Waiting.Networks[facts.BlockOf(network)]
 	}
 	each := int64(4*len("From one") + len(redirect))
 	want := func(when string, six, four int) {
@@ -106,9 +106,9 @@ func TestNetworksOfUnapprovedClientsAreCounted(t *testing.T) {
 		other.registerFrom(t, "elsewhere", from("2001:db8:4::/48"))
 		h.registerFrom(t, "here", from("2001:db8:5::/48"))
 		// The node that did nothing but register knows of the other's.
-		h.memory.RLock()
-		n := h.memory.Waiting.Networks[facts.BlockOf("2001:db8:4::/48")].Clients
-		h.memory.RUnlock()
+		h.db.Memory.RLock()
+		n := h.db.Memory.Waiting.Networks[facts.BlockOf("2001:db8:4::/48")].Clients
+		h.db.Memory.RUnlock()
 		if got := count(other, "2001:db8:2::/48"); got.Clients != 2 || n != 1 {
 			t.Errorf("another node counts %v, and this one %d of the other's", got, n)
 		}
@@ -151,10 +151,10 @@ func TestRegistrationsAtOnceKeepTheBounds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := furnished(t)
 			o := from("2001:db8:2::/48")
-			h.memory.Lock()
-			h.memory.Waiting.Held = c.waiting
-			h.memory.Waiting.Networks = map[facts.Block]facts.Held{facts.BlockOfPrefix(o.Network): c.of}
-			h.memory.Unlock()
+			h.db.Memory.Lock()
+			h.db.Memory.Waiting.Held = c.waiting
+			h.db.Memory.Waiting.Networks = map[facts.Block]facts.Held{facts.BlockOfPrefix(o.Network): c.of}
+			h.db.Memory.Unlock()
 			var in atomic.Int64
 			var all sync.WaitGroup
 			for i := range 300 {
@@ -172,8 +172,8 @@ func TestRegistrationsAtOnceKeepTheBounds(t *testing.T) {
 			if in.Load() != c.want {
 				t.Errorf("%d got in, want %d", in.Load(), c.want)
 			}
-			if h.memory.Arriving.Held != (facts.Held{}) || len(h.memory.Arriving.Networks) != 0 {
-				t.Errorf("still arriving: %+v", h.memory.Arriving)
+			if h.db.Memory.Arriving.Held != (facts.Held{}) || len(h.db.Memory.Arriving.Networks) != 0 {
+				t.Errorf("still arriving: %+v", h.db.Memory.Arriving)
 			}
 			other := client.Client{ID: "other", RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}
 			if err := h.AddClient(ctx, other, from("2001:db8:3::/48"), Act{}); (err == nil) != (c.waiting.Clients == UnapprovedPressure) {
@@ -188,9 +188,9 @@ func TestRegistrationsAtOnceKeepTheBounds(t *testing.T) {
 func TestRoomThatAnotherNodeMade(t *testing.T) {
 	all := nodes(t, 2)
 	first, second := all[0], all[1]
-	second.memory.Lock()
-	second.memory.Waiting.Clients = MaxUnapproved // quill is one of them
-	second.memory.Unlock()
+	second.db.Memory.Lock()
+	second.db.Memory.Waiting.Clients = MaxUnapproved // quill is one of them
+	second.db.Memory.Unlock()
 	add := func(id string) error {
 		return second.AddClient(ctx, client.Client{ID: id, RedirectURIs: []string{redirect}, IssuedAt: second.Now().Unix()}, Origin{}, Act{})
 	}
@@ -206,8 +206,8 @@ func TestRoomThatAnotherNodeMade(t *testing.T) {
 	if err := add("one more"); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("more than there is room for: %v", err)
 	}
-	if second.memory.Arriving.Held != (facts.Held{}) {
-		t.Errorf("still arriving: %+v", second.memory.Arriving)
+	if second.db.Memory.Arriving.Held != (facts.Held{}) {
+		t.Errorf("still arriving: %+v", second.db.Memory.Arriving)
 	}
 }
 
@@ -259,10 +259,10 @@ func TestDeleteUnapproved(t *testing.T) {
 	if n, err := h.forgetUnapproved([]string{"approved", "disabled", "nobody", "flood1"}); n != 1 || err != nil {
 		t.Errorf("of a batch that is stale: %d, %v", n, err)
 	}
-	before := h.memory.Waiting.Clients
+	before := h.db.Memory.Waiting.Clients
 	n, _, err := h.DeleteUnapproved(ctx, UnapprovedFilter{Network: network("2001:db8:2::/48"), Until: hour}, false, Act{Actor: "operator", Reason: "a flood"})
-	if err != nil || n != 2*sweepBatch+3 || h.memory.Waiting.Clients != before-n {
-		t.Errorf("deleted %d, %v; %d wait, and before it %d", n, err, h.memory.Waiting.Clients, before)
+	if err != nil || n != 2*sweepBatch+3 || h.db.Memory.Waiting.Clients != before-n {
+		t.Errorf("deleted %d, %v; %d wait, and before it %d", n, err, h.db.Memory.Waiting.Clients, before)
 	}
 	for id, want := range map[string]ClientState{
 		"flood0": ClientUnknown, "wide": ClientUnknown, "approved": ClientEnabled, "disabled": ClientDisabled,

@@ -73,7 +73,7 @@ func (s *Store) unapproved(ctx context.Context, f UnapprovedFilter) (ids []strin
 		q.where("issued_at < ", f.Until)
 	}
 	of := map[string]int{}
-	rows, err := s.reader.QueryContext(ctx, q.whole(), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.whole(), q.args...)
 	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var id, network string
 		if err := r.Scan(&id, &network); err != nil {

@@ -16,16 +16,16 @@ const unusedEvery = time.Hour
 // ends for that (decision P11), and whether it does at all. The last use is
 // true to the hour, so it is not later than it should be.
 func (s *Store) unusedAt(last int64) (at time.Time, ends bool) {
-	return time.Unix(last, 0).Add(s.options.EndUnusedAfter), s.options.EndUnusedAfter > 0
+	return time.Unix(last, 0).Add(s.db.Options.EndUnusedAfter), s.db.Options.EndUnusedAfter > 0
 }
 
 // orUnused is a move that ends an approval instead which was not used for too
 // long. A client that it does not belong to is told what the move tells.
 func (s *Store) orUnused(ctx context.Context, id approval.ID, m approval.Move) (approval.Move, error) {
-	if s.options.EndUnusedAfter == 0 {
+	if s.db.Options.EndUnusedAfter == 0 {
 		return m, nil
 	}
-	last, err := s.engine.LastUse(ctx, id)
+	last, err := s.db.Engine.LastUse(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -58,10 +58,10 @@ func (s *Store) standsAs(r ApprovalRow, standing approval.Standing, now time.Tim
 // endUnused marks the rows of approvals that have ended unused.
 func (s *Store) endUnused(ctx context.Context) (ended int, err error) {
 	now := s.Now()
-	if s.options.EndUnusedAfter == 0 || now.Unix()-s.unusedSwept.Load() < int64(unusedEvery/time.Second) {
+	if s.db.Options.EndUnusedAfter == 0 || now.Unix()-s.unusedSwept.Load() < int64(unusedEvery/time.Second) {
 		return 0, nil
 	}
-	f := ApprovalFilter{State: "live", UnusedSince: now.Add(-s.options.EndUnusedAfter).Unix()}
+	f := ApprovalFilter{State: "live", UnusedSince: now.Add(-s.db.Options.EndUnusedAfter).Unix()}
 	f.Limit = endBatch
 	for {
 		rows, next, err := s.approvalPage(ctx, f, func(ApprovalRow) bool { return true })

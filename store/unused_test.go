@@ -223,7 +223,7 @@ func TestUnusedSwept(t *testing.T) {
 	}
 	for id, want := range map[approval.ID]approval.Reason{used: "", unused: approval.Unused, approval.ID(handle.ID()): approval.NeverConnected} {
 		var reason string
-		if err := h.reader.QueryRow(`SELECT reason FROM approval WHERE id = $1`, id[:]).Scan(&reason); err != nil || reason != string(want) {
+		if err := h.db.Reader.QueryRow(`SELECT reason FROM approval WHERE id = $1`, id[:]).Scan(&reason); err != nil || reason != string(want) {
 			t.Errorf("%s: %q, %v, want %q", id, reason, err, want)
 		}
 	}
@@ -242,7 +242,7 @@ func (h house) eventuallyUsed(t testing.TB, id approval.ID) {
 	}
 	for range 1000 {
 		var n int
-		if err := h.reader.QueryRow(`SELECT COUNT(*) FROM approval WHERE id = $1 AND used_at > $2`, id[:], h.Now().Add(-time.Hour).Unix()).Scan(&n); err != nil {
+		if err := h.db.Reader.QueryRow(`SELECT COUNT(*) FROM approval WHERE id = $1 AND used_at > $2`, id[:], h.Now().Add(-time.Hour).Unix()).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		if n == 1 {
