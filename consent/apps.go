@@ -46,21 +46,21 @@ type shownApproval struct {
 	Ends      *page.Moment // nil: there is no end date
 	Less      limits
 	Edit      string // path of the page that changes it; empty before the app has connected
-	Did       string // path of what it did; empty where that is not known
+	Activity  string // path of what it did; empty where that is not known
 	id        approval.ID
 }
 
 type endedApproval struct {
-	App    page.App
-	Had    page.Access
-	When   page.Moment
-	Used   *page.Moment
-	Reason approval.Reason
-	Looks  string // what a refresh token that came back looked like, as store.Reuse has it
-	Note   string // what an admin wrote who ended it; not ours
-	Did    string // path of what it did; empty where that is not known
-	id     approval.ID
-	at     int64 // Unix seconds
+	App      page.App
+	Had      page.Access
+	When     page.Moment
+	Used     *page.Moment
+	Reason   approval.Reason
+	Looks    string // what a refresh token that came back looked like, as store.Reuse has it
+	Note     string // what an admin wrote who ended it; not ours
+	Activity string // path of what it did; empty where that is not known
+	id       approval.ID
+	at       int64 // Unix seconds
 }
 
 // Reused reports whether an old code or refresh token was presented again.
@@ -90,7 +90,7 @@ func (s *Server) apps(v *page.Visit) error {
 		return page.Wrap("rules for apps", err)
 	}
 	view.list(v, o, rows, lookup)
-	s.findDid(view, o)
+	s.linkActivity(view, o)
 	if err := s.explainReuse(v, view.Ended); err != nil {
 		return err
 	}
@@ -102,21 +102,21 @@ func (s *Server) apps(v *page.Visit) error {
 	return s.Show(v, http.StatusOK, appsTemplate, view)
 }
 
-// findDid leads to what each app did, where that is recorded.
-func (s *Server) findDid(view *appsPage, o org.Organization) {
+// linkActivity leads to what each app did, where that is recorded.
+func (s *Server) linkActivity(view *appsPage, o org.Organization) {
 	if s.Store.KeepsActivity() == 0 {
 		return
 	}
 	for i := range view.Apps {
 		for n := range view.Apps[i].Approvals {
 			if one := &view.Apps[i].Approvals[n]; one.id != (approval.ID{}) {
-				one.Did = activityPath(o.ID, one.id)
+				one.Activity = activityPath(o.ID, one.id)
 			}
 		}
 	}
 	for i := range view.Ended {
 		if one := &view.Ended[i]; one.Reason != approval.NeverConnected {
-			one.Did = activityPath(o.ID, one.id)
+			one.Activity = activityPath(o.ID, one.id)
 		}
 	}
 }

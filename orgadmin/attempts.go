@@ -29,12 +29,12 @@ type attemptsPage struct {
 	Only        attempt.Result // "" is all
 	Filtered    bool
 	Kept        bool // attempts are
-	Attempts    []tried
+	Attempts    []attemptRow
 	First, Next string // paths
 }
 
-// tried is one of them. App and Person are not ours.
-type tried struct {
+// An attemptRow is one of them. App and Person are not ours.
+type attemptRow struct {
 	App    page.App
 	Person string // name, of a member; empty for everybody else
 	Began  page.Moment
@@ -89,7 +89,7 @@ func (s *Server) attempts(v *page.Visit, o org.Organization) error {
 		return cursorFault(err)
 	}
 	for _, r := range rows {
-		one, err := s.tried(v, o, r)
+		one, err := s.attemptRow(v, o, r)
 		if err != nil {
 			return err
 		}
@@ -107,11 +107,11 @@ func (s *Server) attempts(v *page.Visit, o org.Organization) error {
 	return s.Show(v, http.StatusOK, attemptsTemplate, view)
 }
 
-// tried is a row of the list.
-func (s *Server) tried(v *page.Visit, o org.Organization, r attempt.Record) (tried, error) {
-	t := attempt.Read(r)
-	one := tried{App: page.AppOf(r.Name, "https://"+r.Host+"/", false), Began: page.At(r.Began()/1000, v.Now), Step: int(t.Reached)}
-	if one.Result, one.Reason = t.At(v.Now.UnixMilli()); one.Reason != "" {
+// attemptRow reads one as it stands now.
+func (s *Server) attemptRow(v *page.Visit, o org.Organization, r attempt.Record) (attemptRow, error) {
+	t := attempt.ReadAt(r, v.Now.UnixMilli())
+	one := attemptRow{App: page.AppOf(r.Name, "https://"+r.Host+"/", false), Began: page.At(r.Began()/1000, v.Now), Step: int(t.Reached), Result: t.Result, Reason: t.Reason}
+	if one.Reason != "" {
 		one.Why = v.Words.Say(wordsOf(one.Reason))
 	}
 	if c, err := s.Store.Client(v.R.Context(), r.Client); err == nil {

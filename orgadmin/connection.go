@@ -28,7 +28,7 @@ type connectionPage struct {
 	ID           string
 	Post, Back   string // paths: of the revocation, and of the table
 	Path         string // of the pages that it belongs to
-	Did          string // path of what it did; empty where that is not known
+	Activity     string // path of what it did; empty where that is not known
 	Told         []told
 }
 
@@ -83,7 +83,7 @@ func (s *Server) connectionPage(v *page.Visit) error {
 	}
 	view.Slim, view.Packed, view.Title = false, true, v.Words.Say("connection.title").String()
 	if s.Store.KeepsActivity() > 0 {
-		view.Did = activityPath(r.Organization, r.ID)
+		view.Activity = activityPath(r.Organization, r.ID)
 	}
 	view.Access = names.Gives(r.Grant)
 	view.Access.Personal = false // it is theirs alone

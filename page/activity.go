@@ -90,12 +90,12 @@ type activityPage struct {
 	In        string // name of the organization
 	Connected Moment
 	EndedAt   *Moment
-	Did       *Activity
+	Activity  *Activity
 }
 
 // ShowActivity answers with What it did: to the person who gave an approval, or to an admin.
 func (s *Site) ShowActivity(v *Visit, of ActivityOf) error {
-	did, err := s.activity(v, of)
+	listed, err := s.activity(v, of)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (s *Site) ShowActivity(v *Visit, of ActivityOf) error {
 		title = "did.adminpage"
 	}
 	p := &activityPage{Frame: s.Frame(v, title, "organization", in.Name), ActivityOf: of, App: AppOf(r.ClientName, r.RedirectURI, r.Preregistered),
-		In: in.Name, Connected: On(r.CreatedAt, v.Now), Did: did}
+		In: in.Name, Connected: On(r.CreatedAt, v.Now), Activity: listed}
 	p.Slim, p.Other, p.Packed = false, true, true
 	p.Frame.Under(v, in, of.Under...)
 	if r.Phase == approval.Ended {

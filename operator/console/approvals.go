@@ -23,7 +23,7 @@ type approvalRow struct {
 	Living                   bool
 	MayRevoke                bool // who sees it may
 	RevokePath, ExplainPath  string
-	DidPath                  string
+	ActivityPath             string
 }
 
 // An approvalsPage lists approvals.
@@ -69,7 +69,7 @@ func (n *nameCache) approval(r store.ApprovalRow) approvalRow {
 		Access: r.Grant.InWords(n.s.API.RoleNames(n.v.Context(), r.Organization)), WholeOrganization: r.Grant.Kind == grantset.Organization, Created: onDay(r.CreatedAt, n.v.now), LastUsed: lastUsed(r.LastUsed, n.v.now),
 		State: r.StateName(), Living: r.Phase != approval.Ended, MayRevoke: n.s.mayAt(n.v, "/approvals/{id}/revoke"), RevokePath: "/approvals/" + r.ID.String() + "/revoke",
 	}
-	row.ExplainPath, row.DidPath = "/approvals/"+r.ID.String()+"/explain", "/approvals/"+r.ID.String()+"/activity"
+	row.ExplainPath, row.ActivityPath = "/approvals/"+r.ID.String()+"/explain", "/approvals/"+r.ID.String()+"/activity"
 	if !row.Living {
 		row.Reason, row.Ended = withSpaces(string(r.Reason)), onDay(r.EndedAt, n.v.now)
 	}
