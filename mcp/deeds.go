@@ -81,9 +81,6 @@ func (x *exchange) answered(data []byte, status int, header []string) {
 	if len(x.deeds) == 0 {
 		return
 	}
-	if responds, _ := holds(data); !responds {
-		return
-	}
 	all, _ := readAnswers(data)
 	for i := range all {
 		a := &all[i]
