@@ -47,7 +47,7 @@ var mayFold = reviewed{
 		config/hosts.go:Hosts.Base
 		config/hosts.go:Hosts.devBase config/hosts.go:ParseBase
 		config/hosts.go:parseOperatorHosts config/signin.go:elsewhere operator/session.go:hostAsked
-		page/host.go:HostOf gateway/upstream.go:Upstream.modify client/host.go:HostOf orgadmin/rulespage.go:hostTyped`},
+		page/host.go:HostOf gateway/upstream.go:Upstream.modify client/host.go:HostOf dpop/uri.go:normal orgadmin/rulespage.go:hostTyped`},
 	{"a record is kept to be read, without what does not show and what may be a secret: it decides nothing", `
 		activity/clean.go:cleanItem activity/clean.go:hasToken activity/clean.go:visible`},
 	{"an address is one in each of its spellings (decision L2)", `
@@ -69,17 +69,19 @@ var mayFold = reviewed{
 		page/lookalike.go:bare page/lookalike.go:foldFirst page/lookalike.go:foldLast
 		page/lookalike.go:lower`},
 	{"two names at one host are one app to an organization's rules, which a client evades by another name in any case", `client/host.go:NameKey client/host.go:foldCase`},
+	{"an address is judged by what it leads to, in each form in which IPv6 carries an IPv4 one", `client/address.go:IsPublic outbound/outbound.go:Dialer.DialContext`},
 	{"members of JSON that encoding/json takes for one are refused by it", `operator/body.go:checkName strictjson/strictjson.go:fold`},
 
 	// The forms of HTTP.
 	{"schemes, media types, charsets, codings and parameters are alike in any case, with spaces around them (RFC 9110 sections 5.6, 8.3, 11.1)", `
-		api/body.go:HasType api/guard.go:bearerToken page/assets.go:acceptsGzip
-		page/visit.go:isForm limit/proxies.go:forwardedFor limit/proxies.go:forwardedPair oauth/form.go:isMedia oauth/form.go:readBody operator/body.go:Call.readBody
+		api/body.go:IsJSON api/guard.go:bearerToken page/assets.go:acceptsGzip
+		connect/bridge.go:bridge.hear connect/bridge.go:bridge.read connect/bridge.go:bridge.settleFrom
+		page/visit.go:isForm limit/proxies.go:forwardedFor limit/proxies.go:forwardedPair client/document.go:fresh client/document/document.go:Fetcher.text oauth/form.go:isMedia oauth/form.go:readBody operator/body.go:Call.readBody
 		gateway/directory.go:matches mcp/ask.go:Result mcp/mcp.go:exchange.readBody mcp/pass.go:exchange.kind 
 		sample/body.go:hasType sample/condition.go:readTags sample/directory.go:source.read sample/message.go:never sample/message.go:readsJSON`},
 	{"the form of a text is asked, and the text is used as it came", `
-		api/guard.go:isB64Token config/hosts.go:askedAs config/hosts.go:hostName
-		signin/oidc.go:plainWord limit/proxies.go:Proxies.fromList limit/proxies.go:port`},
+		api/guard.go:isB64Token client/document.go:CheckDocumentHost config/hosts.go:askedAs config/hosts.go:hostName
+		connect/endpoint.go:parseEndpoint connect/wire.go:header signin/oidc.go:plainWord limit/proxies.go:Proxies.fromList limit/proxies.go:port`},
 	{"header names are alike in any case, and more are taken out by it", `gateway/passed.go:notPassedOn gateway/passed.go:notPassedBack gateway/passed.go:onlyPassedBack gateway/passed.go:passedOn`},
 	{"a path that two servers could read differently is refused by it", `
 		operator/console/signin.go:Server.ownPath page/site.go:Site.withPages page/language.go:Visit.here gateway/original.go:cleaned
@@ -93,9 +95,11 @@ var mayFold = reviewed{
 		rules/source.go:plainKey`},
 	{"parameters are decoded once, as forms are (WHATWG URL section 5.1)", `consent/request.go:parseParameters`},
 	{"NUL and broken UTF-8 have no place in PostgreSQL or in a page; no key that is looked up may hold U+FFFD", `
-		page/frame.go:Site.Show store/postgres/open.go:storable`},
+		journal/chain/entry.go:Entry.Sum page/frame.go:Site.Show store/postgres/open.go:storable`},
 
 	// What was checked before, or is ours.
+	{"space around a JSON text is none of it", `connect/bridge.go:bridge.take connect/wire.go:oneLine`},
+	{"a file's name, which a hash of the whole URL tells from others", `connect/endpoint.go:endpoint.fileName`},
 	{"random names in small letters", `
 		signin/accountlink.go:Server.provision oauth/register.go:newClientID
 		store/person.go:Store.AddPerson
@@ -110,23 +114,23 @@ var mayFold = reviewed{
 		signin/passkey.go:numeric page/visit.go:WithQuery limit/server.go:ParseServer store/sqlite/files.go:FileURL
 		config/check.go:wholeURL devserver/behindsample.go:newDevService`},
 	{"files, variables and flags of the operator: line ends, lists and words", `
-		cmd/grantkeeper/ask.go:changeOptions.confirm remote/importing.go:ReadImport
+		cmd/grantkeeper/ask.go:changeOptions.confirm remote/directory.go:ReadImport
 		cmd/grantkeeper/main.go:runOn remote/remote.go:readPasswordFlag
 		server/otlp.go:newOTLP server/otlp.go:tracesHeader config/secrets.go:decodeKey
 		config/secrets.go:parseSecrets config/secrets.go:readDatabaseURL
 		config/secrets.go:readGatewayKey config/secrets.go:ReadPassword config/operators.go:Checked.checkOperator
-		config/settings.go:list config/settings.go:setting.fromEnvironment
+		config/clients.go:listsClients config/settings.go:list config/settings.go:setting.fromEnvironment
 		server/traces.go:checkSampler server/traces.go:tracesOn`},
 	{"a drawing is refused more often by it", `page/branding.go:checkDrawing`},
 	{"names of rows that are ours, costs of passwords (which have no letters of two cases), SQL and IDs of our own", `
 		store/engine/approval.go:Tx.moved store/postgres/journal.go:insertArrays store/sqlite/statement.go:insertEvents
-		store/keys.go:Store.Keys store/schema/migration.go:Migration.ChangesRows store/accounts/password.go:forgetCosts
+		store/keys.go:Store.Keys store/lostkeys.go:LostOptions.compare store/lostkeys.go:Replaced.end store/schema/migration.go:Migration.ChangesRows store/accounts/password.go:forgetCosts
 		store/accounts/password.go:SweepCosts store/postgres/preflight.go:Engine.explain store/engine/keyrows.go:Tx.KeysKnown
 		`},
 
 	// What people see.
 	{"people search, in any case: a page shows more", `
-		org/find.go:Finds org/find.go:Person.Find store/connections.go:connectionWalk.narrow store/connections.go:lowered store/query.go:query.finds`},
+		org/find.go:Finds org/find.go:Person.Find store/oversight/connections.go:connectionWalk.narrow store/oversight/connections.go:lowered store/query/builder.go:Builder.Search`},
 	{"IDs that begin alike are looked for, and compared byte for byte when they are there", `store/ids.go:Store.idsBeginning store/ids.go:Store.idsLike`},
 	{"lists in the order of the alphabet", `page/access.go:Access.sort grantset/offer.go:byName store/directory.go:Store.Offers`},
 	{"what was typed into a search or as a reason, without the spaces around it", `
@@ -138,7 +142,7 @@ var mayFold = reviewed{
 		operator/console/people.go:Server.addPerson operator/console/people.go:Server.peoplePage operator/console/tools.go:Server.addClient
 		operator/console/tools.go:Server.inspectToken`},
 	{"words of a page, a document or a log line", `
-		cmd/grantkeeper/backup.go:verifyBackup
+		database/backup.go:Verify
 		doctor/doctor.go:check.is terminal/terminal.go:CutTo terminal/table.go:Table.Write server/logs.go:serverLog.Write
 		server/mail.go:mailer.message cmd/grantkeeper/main.go:usageTemplate
 		rules/openapi.go:openAPIMethods terminal/terminal.go:ShownName setup/draft.go:Titled
@@ -154,9 +158,9 @@ var mayFold = reviewed{
 		rules/openapi.go:basePath rules/openapi.go:openAPI.item rules/openapi.go:openAPI.operations
 		rules/draft.go:callOf rules/draft.go:pattern.compare`},
 	{"doctor --url looks at another server's documents as clients do, and decides nothing here", `
-		probe/address.go:IsPrivate probe/address.go:onLoopback probe/address.go:parse probe/address.go:shown
+		probe/address.go:onLoopback probe/address.go:parse probe/address.go:shown
 		probe/challenge.go:challenge.bearer probe/challenge.go:challenges probe/challenge.go:scan.skip probe/challenge.go:scan.take
-		probe/challenge.go:scan.value probe/document.go:Answer.json probe/document.go:Answer.object probe/fetch/fetch.go:fetcher.dial
+		probe/challenge.go:scan.value probe/document.go:Answer.json probe/document.go:Answer.object 
 		probe/fetch/fetch.go:fetcher.may probe/fetch/fetch.go:follow probe/fetch/fetch.go:newFetcher probe/target.go:plain probe/target.go:resourceIdentifier`},
 	{"dev, demo and drill, which are clients", `
 		cmd/grantkeeper/democmd.go:behindOf demo/demo.go:Client.NoAnswer demo/demo.go:Client.send demo/demo.go:Client.submit

@@ -10,7 +10,7 @@ var lax = map[string][]string{"encoding/json": {"Unmarshal", "NewDecoder"}}
 // why it may.
 var mayBeLax = reviewed{
 	{"one value of what strictjson has taken apart: no names are read", `
-		client/metadata.go:parseString client/metadata.go:parseStrings gateway/told.go:take
+		client/metadata.go:parseString client/metadata.go:parseStrings connect/wire.go:elements connect/wire.go:textOf dpop/dpop.go:textOf gateway/told.go:take
 		probe/document.go:document.list probe/document.go:document.text
 		journal/chain/verify.go:verifier.locate
 		provider/claims.go:Provider.read provider/claims.go:said.seconds provider/claims.go:said.text
@@ -25,8 +25,8 @@ var mayBeLax = reviewed{
 		page/sealed.go:Site.Open gateway/decisions.go:Server.judge`},
 	{"a command, which shows what its own server answers and decides nothing", `
 		cmd/grantkeeper/change.go:global.tell remote/remote.go:Server.Page
-		cmd/grantkeeper/directorycmd.go:global.importDirectory cmd/grantkeeper/directorycmd.go:writeEntries
-		cmd/grantkeeper/activitycmd.go:exportActivity cmd/grantkeeper/eventscmd.go:eventID cmd/grantkeeper/eventscmd.go:global.writeEvent
+		cmd/grantkeeper/directorycmd.go:global.importDirectory remote/directory.go:WriteEntries
+		remote/journal.go:Server.ExportActivity remote/journal.go:eventID cmd/grantkeeper/eventscmd.go:global.writeEvent
 		cmd/grantkeeper/explain.go:runExplain remote/remote.go:Server.Do
 		remote/remote.go:Server.Missing
 		remote/remote.go:Server.refusal`},

@@ -38,6 +38,7 @@ var (
 		"attempt",
 		"client",
 		"directory",
+		"dpop",
 		"facts",
 		"fault",
 		"grantset",
@@ -47,11 +48,12 @@ var (
 		"org",
 		"policy",
 		"rules",
+		"sse",
 		"strictjson",
 		"token",
 	}
-	below = append([]string{"store", "limit", "provider"}, pureRooms...) // below the doors
-	pages = append([]string{"page"}, below...)                           // below the doors for people
+	below = append([]string{"store", "limit", "provider", "client/document"}, pureRooms...) // below the doors
+	pages = append([]string{"page"}, below...)                                              // below the doors for people
 	doors = []string{"oauth", "signin", "consent", "orgadmin", "api", "mcp", "gateway", "operator", "operator/console"}
 )
 
@@ -62,7 +64,9 @@ var rooms = map[string]room{
 	"grantset":         {pure: true, may: []string{"org"}},
 	"approval":         {pure: true, may: []string{"grantset", "org"}},
 	"token":            {pure: true},
+	"dpop":             {pure: true, may: []string{"strictjson"}},
 	"strictjson":       {pure: true},
+	"sse":              {pure: true},
 	"client":           {pure: true, may: []string{"strictjson"}},
 	"identity":         {pure: true, may: []string{"strictjson"}},
 	"rules":            {pure: true, may: []string{"grantset", "org", "strictjson"}},
@@ -76,17 +80,24 @@ var rooms = map[string]room{
 	"attempt":          {pure: true},
 	"limit":            {may: pureRooms},
 	"provider":         {may: pureRooms},
-	"store":            {may: append([]string{"store/accounts", "store/engine", "store/postgres", "store/schema", "store/sqlite"}, pureRooms...), libraries: []string{}},
+	"outbound":         {libraries: []string{}},
+	"client/document":  {may: append([]string{"outbound"}, pureRooms...), libraries: []string{}},
+	"store":            {may: append([]string{"store/accounts", "store/approvals", "store/engine", "store/oversight", "store/postgres", "store/query", "store/schema", "store/sqlite"}, pureRooms...), libraries: []string{}},
 	"store/accounts":   {may: append([]string{"store/engine"}, pureRooms...), libraries: []string{}},
+	"store/approvals":  {may: append([]string{"store/engine", "store/query"}, pureRooms...), libraries: []string{}},
+	"store/oversight":  {may: append([]string{"store/approvals", "store/engine", "store/query"}, pureRooms...), libraries: []string{}},
+	"store/query":      {may: append([]string{"store/engine"}, pureRooms...), libraries: []string{}},
 	"store/schema":     {may: []string{"org", "token"}, libraries: []string{}},
 	"store/engine":     {may: append([]string{"store/schema"}, pureRooms...), libraries: []string{}},
 	"store/sqlite":     {may: append([]string{"store/engine", "store/schema"}, pureRooms...), libraries: []string{"github.com/ncruces/go-sqlite3"}},
 	"store/postgres":   {may: append([]string{"store/engine", "store/schema"}, pureRooms...), libraries: []string{"github.com/jackc/pgx/v5"}},
 	"store/pgtest":     {},
 	"store/enginetest": {may: append([]string{"store"}, pureRooms...)},
+	"store/simulate":   {may: []string{"approval"}, libraries: []string{"github.com/anishathalye/porcupine"}, tests: append([]string{"store", "store/engine", "store/sqlite"}, pureRooms...)},
 	"consent/chromium": {},
 	"oauth":            {may: below},
 	"page":             {may: below},
+	"api/apitest":      {may: below},
 	"page/pagetest":    {may: append([]string{"store/pgtest"}, pages...)},
 	"signin":           {may: pages, tests: []string{"consent", "orgadmin"}},
 	"consent":          {may: append([]string{"signin"}, pages...), tests: []string{"orgadmin"}},
@@ -105,20 +116,23 @@ var rooms = map[string]room{
 		may: []string{"identity"}, libraries: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"},
 		tests: append([]string{"api", "gateway"}, below...),
 	},
-	"config":            {may: append([]string{"consent", "gateway", "mcp", "operator", "orgadmin", "page", "signin"}, below...)},
-	"config/configtest": {may: []string{"fault"}},
-	"server":            {may: append(append(slices.Clone(doors), "page", "metrics", "config", "terminal"), below...)},
-	"server/servertest": {may: []string{"config", "config/configtest"}},
-	"terminal":          {pure: true},
-	"probe":             {pure: true, may: []string{"strictjson"}},
-	"probe/fetch":       {may: []string{"probe"}, libraries: []string{}},
-	"doctor":            {may: append([]string{"gateway", "mcp", "operator", "config", "server", "terminal"}, below...), tests: []string{"signin"}},
-	"remote":            {may: append([]string{"operator", "config", "server", "doctor", "terminal"}, below...)},
-	"setup":             {may: []string{"config", "fault", "rules", "terminal"}},
-	"devserver":         {may: append([]string{"gateway", "operator", "page", "signin", "sample", "config", "setup", "server", "remote", "terminal"}, below...)},
-	"demo":              {may: append([]string{"mcp", "config", "doctor", "remote", "terminal"}, below...)},
-	"drill":             {may: []string{"config", "demo", "fault", "policy", "remote", "terminal"}},
-	"cmd/grantkeeper":   {may: append([]string{"mcp", "operator", "config", "setup", "server", "devserver", "demo", "drill", "doctor", "probe", "probe/fetch", "remote", "terminal"}, below...)},
+	"config":                  {may: append([]string{"consent", "gateway", "mcp", "operator", "orgadmin", "page", "signin"}, below...)},
+	"config/configtest":       {may: []string{"fault"}},
+	"server":                  {may: append(append(slices.Clone(doors), "page", "metrics", "config", "terminal"), below...)},
+	"server/servertest":       {may: []string{"config", "config/configtest"}},
+	"connect":                 {may: []string{"client", "fault", "sse", "strictjson", "terminal"}, libraries: []string{"golang.org/x/sys", "golang.org/x/term"}},
+	"terminal":                {pure: true},
+	"probe":                   {pure: true, may: []string{"client", "strictjson", "terminal"}},
+	"probe/fetch":             {may: []string{"outbound", "probe"}, libraries: []string{}},
+	"doctor":                  {may: append([]string{"gateway", "mcp", "operator", "config", "server", "terminal"}, below...), tests: []string{"signin"}},
+	"database":                {may: append([]string{"config", "server", "terminal"}, below...), libraries: []string{}},
+	"remote":                  {may: append([]string{"operator", "config", "server", "doctor", "terminal"}, below...)},
+	"setup":                   {may: []string{"config", "fault", "rules", "terminal"}},
+	"devserver":               {may: append([]string{"gateway", "operator", "page", "signin", "sample", "config", "connect", "setup", "server", "remote", "terminal"}, below...)},
+	"demo":                    {may: append([]string{"mcp", "config", "doctor", "remote", "terminal"}, below...)},
+	"drill":                   {may: []string{"config", "demo", "fault", "policy", "remote", "terminal"}},
+	"cmd/grantkeeper":         {may: append([]string{"mcp", "operator", "config", "connect", "setup", "server", "database", "devserver", "demo", "drill", "doctor", "probe", "probe/fetch", "remote", "terminal"}, below...)},
+	"cmd/grantkeeper-connect": {may: []string{"connect", "fault"}, libraries: []string{}},
 }
 
 // tools are folders, at any depth, that may import every room and that no room
@@ -127,7 +141,7 @@ var tools = []string{".", "bench", "docs", "e2e", "scripts"}
 
 // forTests are rooms that tests of every room may import, and nothing else may
 // but the tools.
-var forTests = []string{"store/pgtest", "store/enginetest", "page/pagetest", "consent/chromium", "config/configtest", "server/servertest", "docs/openapi"}
+var forTests = []string{"store/pgtest", "store/enginetest", "store/simulate", "api/apitest", "page/pagetest", "consent/chromium", "config/configtest", "server/servertest", "docs/openapi"}
 
 // notPure are the packages (and all below them) that a pure room may not
 // import: each of them reads or writes something, or stands for a request.

@@ -93,8 +93,9 @@ func escaped(segment string) string {
 	return b.String()
 }
 
-// tokenRun is how many letters and digits on end are taken for a secret. Tokens and API
-// keys of this server have more; a UUID, and an ID of 32 hexadecimal digits, have fewer.
+// tokenRun is how many letters and digits on end are taken for a secret. Tokens of this
+// server, and API keys of dev, have more; a UUID, and an ID of 32 hexadecimal digits, have
+// fewer. A directory's API keys are as it makes them.
 const tokenRun = 40
 
 // hasToken reports whether a text may hold a token, in its own bytes or unescaped.

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// HasType reports whether a body says that it is of the media type: once, in
-// UTF-8 as far as it says, and with nothing around it.
-func HasType(h http.Header, want string) bool {
+// IsJSON reports whether a body says that it is application/json: once, in UTF-8
+// as far as it says, and with nothing around it.
+func IsJSON(h http.Header) bool {
 	types := h["Content-Type"]
 	if len(types) != 1 || h.Get("Content-Encoding") != "" {
 		return false
 	}
 	media, parameters, err := mime.ParseMediaType(types[0])
 	charset, named := parameters["charset"]
-	return err == nil && media == want && (!named || strings.EqualFold(charset, "utf-8"))
+	return err == nil && media == "application/json" && (!named || strings.EqualFold(charset, "utf-8"))
 }
 
 // HasLoneSurrogate says whether valid JSON has an escape of half a surrogate

@@ -62,6 +62,9 @@ func (s *Server) Passed(a Rights, record activity.Record, d rules.Decision, read
 	}
 }
 
+// Reads reports whether the call was taken to read: it is counted, if it does.
+func (d *Deed) Reads() bool { return d != nil && d.reads }
+
 // Answered keeps what became of it, before the client is answered, with the items that the
 // service says were touched. Once it is kept, nothing changes that.
 func (d *Deed) Answered(outcome activity.Outcome, status int, items []identity.Item) {

@@ -27,9 +27,9 @@ func TestCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forged := strange.Access(x.handle, 1, h.seconds.Load()+60)
-	orphan := h.ring.Access(token.Handle{99}, 1, h.seconds.Load()+60)
-	ahead := h.ring.Access(x.handle, 2, h.seconds.Load()+60)
+	forged := strange.Access(x.handle, 1, h.Seconds.Load()+60)
+	orphan := h.ring.Access(token.Handle{99}, 1, h.Seconds.Load()+60)
+	ahead := h.ring.Access(x.handle, 2, h.Seconds.Load()+60)
 	const mcpMissing = `Bearer realm="Svalinn", resource_metadata="` + mcpDoc + `"`
 	const mcpInvalid = mcpMissing + `, error="invalid_token"`
 	const oldMissing, oldInvalid = `Bearer realm="Svalinn"`, `Bearer realm="Svalinn", error="invalid_token"`
@@ -195,9 +195,9 @@ func TestAccessTokenLifetime(t *testing.T) {
 	x := h.live("ada", "nordlys", everything)
 	var result api.Result
 	h.server.Checked = func(r api.Result) { result = r }
-	h.pass(1799 * time.Second)
+	h.Pass(1799 * time.Second)
 	wantStatus(t, h.get("/api/v5/me", x.access), 200, "")
-	h.pass(time.Second)
+	h.Pass(time.Second)
 	wantStatus(t, h.get("/api/v5/me", x.access), 401, invalid)
 	if result != api.Expired {
 		t.Errorf("result %q", result)
@@ -212,7 +212,7 @@ func TestAccessTokenLifetime(t *testing.T) {
 func TestAccessTokenAfterRefresh(t *testing.T) {
 	h := newHouse(t)
 	x := h.live("ada", "nordlys", everything)
-	h.pass(time.Minute)
+	h.Pass(time.Minute)
 	y := h.refreshed(x, 2)
 	wantStatus(t, h.get("/api/v5/me", x.access), 200, "")
 	wantStatus(t, h.get("/api/v5/me", y.access), 200, "")
@@ -228,7 +228,7 @@ func TestAccessTokenAfterRefresh(t *testing.T) {
 func TestBeforeExchange(t *testing.T) {
 	h := newHouse(t)
 	x := h.issued("ada", "nordlys", everything)
-	early := h.ring.Access(x.handle, 1, h.seconds.Load()+60)
+	early := h.ring.Access(x.handle, 1, h.Seconds.Load()+60)
 	wantStatus(t, h.get("/api/v5/me", early), 401, invalid)
 }
 
@@ -370,9 +370,9 @@ func TestRetryAfter(t *testing.T) {
 	h.server.Limit = limit.NewNames(limit.Limit{N: 2, Window: 10 * time.Minute})
 	x := h.live("ada", "nordlys", everything)
 	h.get("/api/v5/me", x.access)
-	h.pass(100 * time.Second)
+	h.Pass(100 * time.Second)
 	h.get("/api/v5/me", x.access)
-	h.pass(200 * time.Second)
+	h.Pass(200 * time.Second)
 	var wait time.Duration
 	for range 3 {
 		w := h.get("/api/v5/me", x.access)
@@ -382,9 +382,9 @@ func TestRetryAfter(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.pass(wait - time.Second)
+	h.Pass(wait - time.Second)
 	wantStatus(t, h.get("/api/v5/me", x.access), 429, "")
-	h.pass(time.Second)
+	h.Pass(time.Second)
 	wantStatus(t, h.get("/api/v5/me", x.access), 200, "")
 }
 
@@ -458,8 +458,8 @@ func TestLastUse(t *testing.T) {
 	wantStatus(t, h.get("/api/v5/me", used.access), 200, "")
 	wantStatus(t, h.get("/api/v5/me", unused.refresh), 401, invalid)
 	wantStatus(t, h.get("/api/v5/me", unused.access), 429, "")
-	if got := h.lastUse(used.id); got != h.seconds.Load() {
-		t.Errorf("got %d, want %d", got, h.seconds.Load())
+	if got := h.lastUse(used.id); got != h.Seconds.Load() {
+		t.Errorf("got %d, want %d", got, h.Seconds.Load())
 	}
 	if got := h.lastUse(unused.id); got != 0 {
 		t.Errorf("got %d, want none", got)
@@ -540,6 +540,6 @@ func TestTokenIsYoungerThanWhatIsRemembered(t *testing.T) {
 	old.Remembered = true
 	want("an old row that is remembered", h.store.CheckNow, 200)
 	want("nobody can say how it stands", away, 503)
-	h.move(x.id, approval.Revoke("client-1", h.store.Now()))
+	h.Move(x.id, approval.Revoke("client-1", h.store.Now()))
 	want("the approval has ended since", h.store.CheckNow, 401)
 }

@@ -1,138 +1,54 @@
 package api_test
 
 import (
-	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/api/apitest"
 	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/limit"
-	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
 const (
-	base    = "https://app.example"
+	base    = apitest.Base
 	v5Doc   = base + "/.well-known/oauth-protected-resource/api/v5"
 	mcpDoc  = base + "/.well-known/oauth-protected-resource/api/v5/mcp"
 	missing = `Bearer realm="Svalinn", resource_metadata="` + v5Doc + `"`
 	invalid = missing + `, error="invalid_token"`
-
-	verifier = "a-verifier-of-forty-three-characters-or-more"
-	callback = "https://client.example/callback"
 )
 
 // house is a whole server with demo people and a clock that tests move. Ada is
 // an admin of nordlys and a member of fjell; Tor is a member of nordlys.
 type house struct {
+	*apitest.People
 	t       testing.TB
 	store   *store.Store
 	ring    *token.Ring
 	server  *api.Server
 	handler http.Handler
-	seconds atomic.Int64 // Unix
-	nonces  byte
-	close   func() // the store, once
 }
 
 func newHouse(t testing.TB) *house {
 	t.Helper()
-	h := &house{t: t}
-	h.seconds.Store(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC).Unix())
-	h.open(store.Options{
-		Path: filepath.Join(t.TempDir(), "grantkeeper.db"), Now: func() time.Time { return time.Unix(h.seconds.Load(), 0) },
-	})
-	h.fill()
-	return h
+	return serve(t, apitest.New(t, apitest.Demo()))
 }
 
-// open gives the house its server, on what is stored there.
-func (h *house) open(o store.Options) {
-	h.t.Helper()
-	ring, err := token.NewRing("sv", 1, token.NewKey(1, [32]byte{1}))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	o.Ring, h.ring = ring, ring
-	if h.store, err = store.Open(context.Background(), o); err != nil {
-		h.t.Fatal(err)
-	}
-	h.close = sync.OnceFunc(func() { h.store.Close() })
-	h.t.Cleanup(h.close)
-	h.server = &api.Server{
-		Store: h.store, Ring: ring, Service: "Svalinn",
+// serve gives people their server.
+func serve(t testing.TB, p *apitest.People) *house {
+	h := &house{People: p, t: t, store: p.Store, ring: p.Ring, server: &api.Server{
+		Store: p.Store, Ring: p.Ring, Service: "Svalinn",
 		Base:  func(*http.Request) string { return base },
 		Limit: limit.NewNames(limit.API),
-	}
+	}}
 	h.handler = h.server.Handler()
+	return h
 }
-
-func (h *house) fill() {
-	h.t.Helper()
-	member := func(person, organization string, admin bool) store.DirectoryMember {
-		return store.DirectoryMember{Person: person, Organization: organization, Admin: admin}
-	}
-	err := h.store.AddDirectory(context.Background(), store.Directory{
-		People: []store.DirectoryPerson{
-			{Person: org.Person{ID: "ada", Email: "ada@nordlys.example", Name: "Ada \"Countess\" Nord", Active: true}},
-			{Person: org.Person{ID: "tor", Email: "tor@nordlys.example", Name: "Tor", Active: true}},
-			{Person: org.Person{ID: "siv", Email: "siv@fjell.example", Name: "Siv", Active: true}},
-		},
-		Organizations: []org.Organization{
-			{ID: "nordlys", Name: "Nordlys", AIIntegration: true},
-			{ID: "fjell", Name: "Fjell", AIIntegration: true},
-		},
-		Members: []store.DirectoryMember{
-			member("ada", "nordlys", true), member("tor", "nordlys", false),
-			member("ada", "fjell", false), member("siv", "fjell", true),
-		},
-		Circles: []org.Circle{
-			{ID: "general", Organization: "nordlys", Name: "General"},
-			{ID: "money", Organization: "nordlys", Parent: "general", Name: "Money"},
-			{ID: "peak", Organization: "fjell", Name: "Peak"},
-		},
-		Roles: []org.Role{
-			{ID: "treasurer", Organization: "nordlys", Circle: "money", Name: "Treasurer"},
-			{ID: "secretary", Organization: "nordlys", Circle: "general", Name: "Secretary"},
-			{ID: "host", Organization: "nordlys", Circle: "general", Name: "Host"},
-			{ID: "guide", Organization: "fjell", Circle: "peak", Name: "Guide"},
-		},
-		Fillers: []store.Filler{
-			{Role: "treasurer", Person: "ada"}, {Role: "secretary", Person: "ada"},
-			{Role: "host", Person: "tor"}, {Role: "guide", Person: "ada"},
-		},
-		APIKeys: []store.DirectoryAPIKey{
-			{Key: "key-of-ada-for-tests", Person: "ada", Organization: "nordlys", Name: "script"},
-			{Key: "key-of-tor-for-tests", Person: "tor", Organization: "nordlys", Name: "script"},
-			{Key: "key-of-siv-for-tests", Person: "siv", Organization: "fjell", Name: "script"},
-		},
-	}, store.Act{Actor: "system"})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	err = h.store.AddClient(context.Background(), client.Client{
-		ID: "client-1", Name: "Helper", RedirectURIs: []string{callback}, IssuedAt: h.seconds.Load(),
-	}, store.Origin{}, store.Act{Actor: "client:client-1"})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-}
-
-func (h *house) pass(d time.Duration) { h.seconds.Add(int64(d / time.Second)) }
 
 // tokens are what a client holds of one approval.
 type tokens struct {
@@ -141,62 +57,30 @@ type tokens struct {
 	access, refresh, code string
 }
 
-var (
-	everything = grantset.Set{Kind: grantset.Everything}
-	whole      = grantset.Set{Kind: grantset.Organization}
-)
+func held(x apitest.Tokens) tokens { return tokens{x.ID, x.Handle, x.Access, x.Refresh, x.Code} }
 
-func roles(personal bool, picks ...grantset.Pick) grantset.Set {
-	return grantset.Set{Kind: grantset.Roles, Picks: picks, Personal: personal}
-}
+var everything, whole, roles = apitest.Everything, apitest.Whole, apitest.Roles
 
 // issued gives an approval whose code waits.
 func (h *house) issued(person, organization string, g grantset.Set) tokens {
 	h.t.Helper()
-	h.nonces++
-	nonce := [16]byte{h.nonces}
-	sum := sha256.Sum256([]byte(verifier))
-	handle, at, err := h.store.Approve(context.Background(), store.Answer{
-		Handle: func(attempt uint32) token.Handle {
-			handle, _ := h.ring.Handle(1, nonce, attempt)
-			return handle
-		},
-		Client: "client-1", Person: person, Organization: organization, Grant: g,
-		RedirectURI: callback, Issuer: base, Challenge: base64.RawURLEncoding.EncodeToString(sum[:]),
-	}, store.Act{Actor: "person:" + person})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return tokens{id: handle.ID(), handle: handle, code: h.ring.Code(handle, at)}
+	return held(h.Issued(person, organization, g))
 }
 
 // live gives an approval whose code was exchanged now.
 func (h *house) live(person, organization string, g grantset.Set) tokens {
 	h.t.Helper()
-	x := h.issued(person, organization, g)
-	now := h.store.Now()
-	h.move(x.id, approval.Exchange("client-1", base, callback, verifier, now.Unix(), 1, now))
-	x.access = h.ring.Access(x.handle, 1, now.Add(approval.AccessLifetime).Unix())
-	x.refresh = h.ring.Refresh(x.handle, 1)
-	return x
+	return held(h.Live(person, organization, g))
 }
 
 // refreshed gives the tokens of the next generation.
 func (h *house) refreshed(x tokens, generation int64) tokens {
 	h.t.Helper()
 	now := h.store.Now()
-	h.move(x.id, approval.Refresh("client-1", generation-1, 1, now))
+	h.Move(x.id, approval.Refresh(apitest.Client, generation-1, 1, now))
 	x.access = h.ring.Access(x.handle, generation, now.Add(approval.AccessLifetime).Unix())
 	x.refresh = h.ring.Refresh(x.handle, generation)
 	return x
-}
-
-func (h *house) move(id approval.ID, m approval.Move) {
-	h.t.Helper()
-	_, v, err := h.store.Apply(context.Background(), id, m, store.Act{Actor: "client:client-1"})
-	if err != nil || v != approval.OK {
-		h.t.Fatalf("move: %s, %v", v, err)
-	}
 }
 
 // call sends a request; headers are pairs of a name and a value.
@@ -212,14 +96,7 @@ func (h *house) get(target, access string) *httptest.ResponseRecorder {
 
 func send(t testing.TB, handler http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	r := httptest.NewRequestWithContext(context.Background(), method, base+target, strings.NewReader(body))
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Add(headers[i], headers[i+1])
-	}
-	w := httptest.NewRecorder()
-	w.Header().Set("X-Request-Id", "request-1")
-	handler.ServeHTTP(w, r)
-	return w
+	return apitest.Answer(handler, apitest.Request(method, base+target, body, headers...))
 }
 
 // send sends a body of JSON, or none.
@@ -232,45 +109,9 @@ func (h *house) send(method, target, access, body string, headers ...string) *ht
 	return send(h.t, h.handler, method, target, body, headers...)
 }
 
-// wantStatus checks status, challenge ("" is none) and what every answer of
-// this door has.
-func wantStatus(t testing.TB, w *httptest.ResponseRecorder, status int, challenge string) {
-	t.Helper()
-	if w.Code != status {
-		t.Errorf("got %d, want %d: %s", w.Code, status, w.Body)
-	}
-	var want []string
-	if challenge != "" {
-		want = []string{challenge}
-	}
-	if got := w.Header()["Www-Authenticate"]; strings.Join(got, "|") != strings.Join(want, "|") {
-		t.Errorf("challenge\ngot  %q\nwant %q", got, want)
-	}
-	h := w.Header()
-	if h.Get("Cache-Control") != "no-store" || h.Get("Access-Control-Allow-Origin") != "*" || h.Get("Access-Control-Allow-Credentials") != "" || (h.Get("Location") != "") != (status == 201) {
-		t.Errorf("headers %v", h)
-	}
-	if status >= 400 {
-		wantError(t, w)
-	}
-}
-
-func wantError(t testing.TB, w *httptest.ResponseRecorder) {
-	t.Helper()
-	e := parse[map[string]string](t, w)
-	if e["error"] == "" || e["error_description"]+e["reason"] == "" || e["reference"] != "request-1" {
-		t.Errorf("error body %s", w.Body)
-	}
-}
+var wantStatus = apitest.WantStatus
 
 func parse[T any](t testing.TB, w *httptest.ResponseRecorder) T {
 	t.Helper()
-	var v T
-	if ct := w.Header().Get("Content-Type"); ct != "application/json" {
-		t.Errorf("Content-Type %q", ct)
-	}
-	if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil {
-		t.Fatalf("%v in %s", err, w.Body)
-	}
-	return v
+	return apitest.Parse[T](t, w)
 }

@@ -75,7 +75,7 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request, a Actor) {
 		return
 	}
 	in := rooms.Get().(*room)
-	m, err := s.meWith(r.Context(), a, in.roles[:0])
+	m, err := s.Me(r.Context(), a, in.roles[:0])
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -88,13 +88,8 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request, a Actor) {
 	}
 }
 
-// Me answers GET /api/v5/me.
-func (s *Server) Me(ctx context.Context, a Actor) (Me, error) {
-	return s.meWith(ctx, a, nil)
-}
-
-// meWith is Me that gathers the roles in an empty slice, if there is one.
-func (s *Server) meWith(ctx context.Context, a Actor, roles []Role) (Me, error) {
+// Me answers GET /api/v5/me. It gathers the roles in an empty slice, if there is one.
+func (s *Server) Me(ctx context.Context, a Actor, roles []Role) (Me, error) {
 	return ask(ctx, s, a, false, func(_ context.Context, now Rights) (Me, error) {
 		if roles == nil {
 			roles = make([]Role, 0, len(now.Member().Roles()))

@@ -138,7 +138,7 @@ func TestScopeWidensNothing(t *testing.T) {
 func TestForbidden(t *testing.T) {
 	h := newHouse(t)
 	nobody := api.Actor{Person: "ada", Organization: "nordlys"}
-	_, err := h.server.Me(t.Context(), nobody)
+	_, err := h.server.Me(t.Context(), nobody, nil)
 	fault, ok := err.(*api.Fault)
 	if !ok || fault.Status != 403 || fault.Code != "forbidden" || fault.Reason == "" {
 		t.Errorf("me: %v", err)

@@ -56,7 +56,7 @@ func TestAsk(t *testing.T) {
 		{"person deactivated", func(h *house, _ tokens) error { return h.store.SetActive(ctx, "tor", false, store.Act{}) }, 1, api.ErrEnded},
 		{"AI integration off", func(h *house, _ tokens) error { return h.store.SetIntegration(ctx, "nordlys", false, store.Act{}) }, 1, api.ErrEnded},
 		{"client disabled", func(h *house, _ tokens) error { return h.store.SetClientEnabled(ctx, "client-1", false, store.Act{}) }, 1, api.ErrEnded},
-		{"the token has expired", func(h *house, _ tokens) error { h.pass(approval.AccessLifetime); return nil }, 1, api.ErrEnded},
+		{"the token has expired", func(h *house, _ tokens) error { h.Pass(approval.AccessLifetime); return nil }, 1, api.ErrEnded},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHouse(t)

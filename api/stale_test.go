@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/api/apitest"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/store/pgtest"
 )
@@ -27,12 +28,11 @@ func pair(t *testing.T) (pg *pgtest.Server, first, lax *house) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, lax = &house{t: t}, &house{t: t}
-	first.seconds.Store(time.Now().Unix())
-	first.open(store.Options{URL: pg.URL(name)})
-	first.fill()
-	lax.open(store.Options{URL: pg.URL(name), MaxStaleness: time.Hour})
-	return pg, first, lax
+	one, other := &apitest.People{}, &apitest.People{}
+	one.Open(t, store.Options{URL: pg.URL(name)})
+	one.Fill(apitest.Demo())
+	other.Open(t, store.Options{URL: pg.URL(name), MaxStaleness: time.Hour})
+	return pg, serve(t, one), serve(t, other)
 }
 
 // remembers has a node answer a call, so that it could accept the next by memory.

@@ -46,7 +46,7 @@ func TestStill(t *testing.T) {
 		}
 	}
 	check("at first", nil, nil, nil, nil)
-	h.move(ends.id, approval.End(approval.RevokedByPerson, h.store.Now()))
+	h.Move(ends.id, approval.End(approval.RevokedByPerson, h.store.Now()))
 	check("one revoked", api.ErrEnded, nil, nil, nil)
 	if err := h.store.SetFiller(ctx, "host", "tor", false, store.Act{}); err != nil {
 		t.Fatal(err)
@@ -56,9 +56,9 @@ func TestStill(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("an admin now", api.ErrEnded, api.ErrChanged, api.ErrChanged, nil)
-	h.seconds.Add(int64(approval.AccessLifetime / time.Second))
+	h.Seconds.Add(int64(approval.AccessLifetime / time.Second))
 	check("the token expired", api.ErrEnded, api.ErrEnded, api.ErrChanged, nil)
-	h.seconds.Add(3600)
+	h.Seconds.Add(3600)
 	check("an hour later", api.ErrEnded, api.ErrEnded, api.ErrChanged, api.ErrEnded)
 	if err := h.store.RemoveMember(ctx, "nordlys", "tor", store.Act{}); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
@@ -38,11 +39,8 @@ func ParseID(s string) (ID, error) {
 	if len(s) != 2*len(id) {
 		return ID{}, fmt.Errorf("an approval's ID has %d characters, not %d", 2*len(id), len(s))
 	}
-	if _, err := hex.Decode(id[:], []byte(s)); err != nil {
-		return ID{}, fmt.Errorf("approval ID: %w", err)
-	}
-	if id.String() != s {
-		return ID{}, fmt.Errorf("approval ID: not in lower case")
+	if _, err := hex.Decode(id[:], []byte(s)); err != nil || id.String() != s {
+		return ID{}, errors.New("an approval's ID is hexadecimal, in lower case")
 	}
 	return id, nil
 }
@@ -78,6 +76,7 @@ const (
 	StateLost         Reason = "state_lost"
 	EndedOnDate       Reason = "ended_on_date"
 	AppBlocked        Reason = "app_blocked"
+	RedirectGone      Reason = "redirect_uri_gone"
 )
 
 // Reasons lists every reason, in the order of decision J2.
@@ -85,8 +84,11 @@ var Reasons = []Reason{
 	RevokedByPerson, RevokedByAdmin, RevokedByOperator, RevokedByClient,
 	Replaced, RefreshReused, CodeReused, LeftOrganization, PersonDeactivated,
 	ClientDisabled, IntegrationOff, NeverConnected, Unused, KeyRetired,
-	Restored, StateLost, EndedOnDate, AppBlocked,
+	Restored, StateLost, EndedOnDate, AppBlocked, RedirectGone,
 }
+
+// Thumbprint names a client's key: its SHA-256 by RFC 7638. Zero is none.
+type Thumbprint [sha256.Size]byte
 
 // State is the part of an approval that moves. Phase and Generation never
 // repeat as a pair, so together they are the row's version.
@@ -97,6 +99,9 @@ type State struct {
 	// Network is a hash of where that token was given to (GivenTo): no move
 	// asks for it. 0 is unknown.
 	Network uint16
+	// Bound is the client's key without which no refresh token works (decision T15).
+	// Before the exchange it is the one that the code works with alone, if any.
+	Bound   Thumbprint
 	Reason  Reason
 	EndedAt int64 // Unix seconds
 }

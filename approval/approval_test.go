@@ -21,6 +21,9 @@ func TestID(t *testing.T) {
 			t.Errorf("%q read as %v, %v", bad, got, err)
 		}
 	}
+	if _, err := ParseID("0"); err == nil || err.Error() != "an approval's ID has 32 characters, not 1" {
+		t.Error(err)
+	}
 }
 
 // What is read is written back the same.
@@ -39,7 +42,7 @@ func FuzzParseID(f *testing.F) {
 func TestReasons(t *testing.T) {
 	want := strings.Fields(`revoked_by_person revoked_by_admin revoked_by_operator revoked_by_client replaced
 		refresh_reused code_reused left_organization person_deactivated client_disabled integration_off
-		never_connected unused key_retired restored state_lost ended_on_date app_blocked`)
+		never_connected unused key_retired restored state_lost ended_on_date app_blocked redirect_uri_gone`)
 	var got []string
 	for _, r := range Reasons {
 		got = append(got, string(r))
@@ -50,7 +53,7 @@ func TestReasons(t *testing.T) {
 }
 
 func TestVerdictNames(t *testing.T) {
-	want := strings.Fields("unknown ok wrong_client wrong_issuer wrong_redirect wrong_verifier expired over reused lost unknown")
+	want := strings.Fields("unknown ok wrong_client wrong_issuer wrong_redirect wrong_verifier expired over reused lost wrong_key replayed unknown")
 	for v, name := range want {
 		if got := Verdict(v).String(); got != name {
 			t.Errorf("verdict %d is called %s, want %s", v, got, name)

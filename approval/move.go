@@ -15,11 +15,14 @@ const (
 	Over                  // the approval has ended
 	Reused                // a used code or refresh token came back: ended now
 	Lost                  // the token is ahead of its row (decision T13): ended now
+	WrongKey              // bound to a key that was not proved, or to another
+	Replayed              // the proof of the key was used before
 )
 
 var verdicts = [...]string{
 	OK: "ok", WrongClient: "wrong_client", WrongIssuer: "wrong_issuer", WrongRedirect: "wrong_redirect",
 	WrongVerifier: "wrong_verifier", Expired: "expired", Over: "over", Reused: "reused", Lost: "lost",
+	WrongKey: "wrong_key", Replayed: "replayed",
 }
 
 func (v Verdict) String() string {
@@ -50,6 +53,8 @@ func Exchange(client, issuer, redirectURI, verifier string, issued int64, key in
 			return a.State, WrongRedirect
 		case !proves(verifier, a.Challenge):
 			return a.State, WrongVerifier
+		case a.Phase == CodeIssued && a.Bound != Thumbprint{}:
+			return a.State, WrongKey
 		case a.Phase == Ended:
 			return a.State, Over
 		case a.pastDate(now):
@@ -81,6 +86,8 @@ func Refresh(client string, generation int64, key int, now time.Time) Move {
 		switch {
 		case a.Client != client:
 			return a.State, WrongClient
+		case a.Bound != Thumbprint{}: // without its key a token moves nothing, whatever it is
+			return a.State, WrongKey
 		case a.Phase == Ended:
 			return a.State, Over
 		case a.pastDate(now):
@@ -103,6 +110,29 @@ func Refresh(client string, generation int64, key int, now time.Time) Move {
 func Expected(id ID, client string, generation int64) Approval {
 	return Approval{ID: id, Client: client, State: State{Phase: Live, Generation: generation}}
 }
+
+// HeldBy is a move of a client that has proved to hold a key; zero is none. Where the
+// approval is bound to that key, the move is what it is without any; and an exchange
+// binds to it (decision T15). A later move binds nothing: a thief could bind what was
+// stolen, and its owner, who is refused from then on, would not end it any more.
+func HeldBy(key Thumbprint, m Move) Move {
+	return func(a Approval, s Standing) (State, Verdict) {
+		bound, phase := a.Bound, a.Phase
+		if bound == key {
+			a.Bound = Thumbprint{}
+		}
+		next, v := m(a, s)
+		next.Bound = bound
+		if phase == CodeIssued && next.Phase == Live {
+			next.Bound = key
+		}
+		return next, v
+	}
+}
+
+// Proven reports whether a verdict is for whoever has proved all that is asked for: it
+// uses the proof of a key up. All others leave it as it is.
+func (v Verdict) Proven() bool { return v == OK || v == Reused || v == Lost }
 
 // GivenTo is a move whose new refresh token is given to a network, 0 where that
 // is unknown.

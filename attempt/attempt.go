@@ -76,6 +76,10 @@ const (
 	WrongLength   What = "length"    // N is the length that came
 	WrongAlphabet What = "alphabet"  // characters that do not belong there
 	Preflight     What = "preflight" // a browser asked whether a script may
+	OwnGrant      What = "own"       // the code or refresh token that came with it is the client's
+	OtherGrant    What = "other"     // it was given to another client
+	NoGrant       What = "none"      // what came as one is none
+	Unnamed       What = "unnamed"   // nothing says whose it is but an address
 )
 
 // Agent is the class of a User-Agent header: of a fixed list, for what it says
@@ -159,6 +163,15 @@ type Observation struct {
 func (o Observation) same(p Observation) bool {
 	return o.Step == p.Step && o.Outcome == p.Outcome && o.Reason == p.Reason && o.What == p.What &&
 		o.Status == p.Status && o.N == p.N && o.Agent == p.Agent
+}
+
+// refusedRegistration reports whether it is one.
+func (o Observation) refusedRegistration() bool { return o.Step == Registration && o.Outcome == Failed }
+
+// byAddress reports whether it can have been joined by an address alone: steps 1 and
+// 2, a registration that was refused, and a browser's question name no client ever.
+func (o Observation) byAddress() bool {
+	return o.What == Unnamed || o.Step <= Metadata || o.refusedRegistration() || o.Reason == CORSHeader
 }
 
 // WalkOf names one request for authorization by the client and its code_challenge,

@@ -1,6 +1,7 @@
 package attempt_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -326,6 +327,12 @@ func TestJoin(t *testing.T) {
 		{"ten minutes later", later(registration, 600), []Record{with(Keys{Address: here}, ok(Challenge))}, 0},
 		{"one second more", later(registration, 601), []Record{with(Keys{Address: here}, ok(Challenge))}, -1},
 		{"time that went back", registration, []Record{later(with(Keys{Address: here}, upTo(Metadata)...), 300)}, 0},
+		{"the client once more, from elsewhere", with(Keys{Client: "c", Address: there}, ok(Registration)), []Record{registration}, 0},
+		{"the client once more, the newest", with(Keys{Client: "c", Address: there}, ok(Registration)), []Record{later(registration, 1), registration}, 0},
+		{"ten minutes later, of the client", later(with(Keys{Client: "c"}, failed(Authorize, PKCEMissing)), 600), []Record{registration}, 0},
+		{"one second more, of the client", later(with(Keys{Client: "c"}, failed(Authorize, PKCEMissing)), 601), []Record{registration}, -1},
+		{"again after ten minutes, of nobody", later(with(Keys{Address: here}, failed(Token, TokenBody)), 600), []Record{with(Keys{Address: here}, failed(Token, TokenMethod))}, 0},
+		{"not into what somebody looks at", with(Keys{Client: "c"}, failed(Authorize, PKCEMissing)), []Record{with(Keys{Client: "c", Approval: "a"}, ok(Authorize)), with(Keys{Client: "c", Person: "p"}, ok(Authorize))}, -1},
 		{"another client of one address", registration, []Record{with(Keys{Client: "d", Address: here}, upTo(Registration)...)}, -1},
 		{"a challenge and then the documents", with(Keys{Address: here}, ok(Metadata)), []Record{with(Keys{Address: here}, ok(Challenge))}, 0},
 		{"no address and no host", with(Keys{}, failed(Authorize, ClientUnknown)), []Record{with(Keys{Address: here}, ok(Challenge)), with(Keys{}, failed(Authorize, ClientUnknown))}, 1},
@@ -351,6 +358,37 @@ func TestJoin(t *testing.T) {
 		{"before there is a code", with(Keys{Address: here}, failed(Token, TokenBody)), []Record{with(Keys{Client: "c", Address: here}, upTo(Consent)...)}, -1},
 		{"a call without a token", with(Keys{Address: here}, ok(Challenge)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, upTo(Token)...)}, 0},
 		{"a call without a token of one of two", with(Keys{Address: here}, ok(Challenge)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, upTo(Token)...), with(Keys{Client: "d", Address: here, Approval: "b"}, upTo(Token)...)}, -1},
+		{"what cannot be read, of one of two that wait", with(Keys{Address: here}, failed(Token, TokenBody)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, upTo(Code)...), with(Keys{Client: "d", Address: here, Approval: "b"}, upTo(Code)...)}, -1},
+		{"of one that waits beside one that has tokens", with(Keys{Address: here}, failed(Token, TokenBody)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, upTo(Code)...), with(Keys{Client: "d", Address: here, Approval: "b"}, upTo(Token)...)}, 0},
+		{"of one that failed and one that waits", with(Keys{Address: here}, failed(Token, TokenBody)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, after(Code, failed(Token, TokenBody))...), with(Keys{Client: "d", Address: here, Approval: "b"}, upTo(Code)...)}, -1},
+		{"of one whose exchange has failed", with(Keys{Address: here}, failed(Token, TokenBody)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, after(Code, failed(Token, TokenBody))...)}, 0},
+		{"of one that has tokens", with(Keys{Address: here}, failed(Token, TokenBody)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, upTo(Token)...)}, -1},
+		{"of another address", with(Keys{Address: there}, failed(Token, TokenBody)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, upTo(Code)...)}, -1},
+		{"of no address", with(Keys{}, failed(Token, TokenBody)), []Record{with(Keys{Client: "c", Approval: "a"}, upTo(Code)...)}, -1},
+		{"too late", later(with(Keys{Address: here}, failed(Token, TokenBody)), 700), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, upTo(Code)...)}, -1},
+		{"again, with two that wait", with(Keys{Address: here}, failed(Token, TokenBody)), []Record{with(Keys{Address: here}, failed(Token, TokenMethod)), with(Keys{Client: "c", Address: here, Approval: "a"}, upTo(Code)...), with(Keys{Client: "d", Address: here, Approval: "b"}, upTo(Code)...)}, 0},
+		{"again, eleven minutes later", later(with(Keys{Address: here}, failed(Token, TokenBody)), 660), []Record{with(Keys{Address: here}, failed(Token, TokenMethod))}, -1},
+		{"an unknown client of a host, the first of two", with(Keys{Host: "a.example"}, failed(Authorize, ClientUnknown)), []Record{with(Keys{Host: "a.example"}, failed(Authorize, ClientUnknown)), with(Keys{Host: "b.example"}, failed(Authorize, ClientUnknown))}, 0},
+		{"again, once one waits", with(Keys{Address: here}, failed(Token, TokenBody)), []Record{with(Keys{Address: here}, failed(Token, TokenMethod)), with(Keys{Client: "c", Address: here, Approval: "a"}, upTo(Code)...)}, 1},
+		{"not into a refused registration", with(Keys{Address: here}, failed(Token, TokenBody)), []Record{with(Keys{Address: here}, after(Metadata, failed(Registration, RedirectScheme))...)}, -1},
+		{"not into what somebody reads", with(Keys{Address: here}, failed(Token, TokenBody)), []Record{with(Keys{Address: here}, upTo(Metadata)...)}, -1},
+		{"not of another step", with(Keys{Address: here}, failed(Token, TokenBody)), []Record{with(Keys{Address: here}, failed(FirstCall, TokenInQuery))}, -1},
+		{"not into an approval that no client is known of", with(Keys{Address: here}, failed(Token, TokenBody)), []Record{with(Keys{Address: here, Approval: "a"}, failed(Token, GrantType))}, -1},
+		{"a registration after somebody's exchange", registration, []Record{with(Keys{Address: here}, failed(Token, ClientCredentials))}, -1},
+		{"a refused registration after somebody's exchange", with(Keys{Address: here}, failed(Registration, RedirectScheme)), []Record{with(Keys{Address: here}, failed(Token, ClientCredentials))}, -1},
+		{"a refused registration, and one that has tokens", with(Keys{Address: here}, failed(Registration, RedirectScheme)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, upTo(Token)...)}, -1},
+		{"a refused registration of a client that was refused", with(Keys{Address: here, Name: "Ledger"}, failed(Registration, RedirectScheme)), []Record{with(Keys{Address: here, Name: "Ledger"}, failed(Registration, RedirectLoopback)), with(Keys{Address: here, Name: "Other"}, failed(Registration, RedirectLoopback))}, 0},
+		{"a refused registration that is told last", registration, []Record{later(with(Keys{Address: here}, failed(Registration, RedirectScheme)), 1)}, -1},
+		{"one of two that read the documents", registration, []Record{with(Keys{Address: here}, ok(Challenge)), with(Keys{Address: here}, ok(Metadata))}, -1},
+		{"a challenge after somebody's exchange", with(Keys{Address: here}, ok(Challenge)), []Record{with(Keys{Address: here}, failed(Token, ClientCredentials))}, -1},
+		{"a challenge after a refused registration", later(with(Keys{Address: here}, ok(Challenge)), 5), []Record{with(Keys{Address: here}, after(Metadata, failed(Registration, RedirectScheme))...)}, -1},
+		{"a challenge that is told after the refused registration", with(Keys{Address: here}, ok(Challenge)), []Record{later(with(Keys{Address: here}, failed(Registration, RedirectScheme)), 5)}, 0},
+		{"a call without a token, and the client has called", with(Keys{Address: here}, ok(Challenge)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, upTo(FirstCall)...)}, -1},
+		{"a call without a token, and the client has refreshed", with(Keys{Address: here}, ok(Challenge)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, after(Token, ok(Refresh))...)}, -1},
+		{"a call without a token, and the exchange has failed", with(Keys{Address: here}, ok(Challenge)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, after(Code, failed(Token, PKCEMismatch))...)}, -1},
+		{"what cannot be read, and the client has called", with(Keys{Address: here}, failed(Token, TokenBody)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, after(Code, ok(FirstCall))...)}, -1},
+		{"what cannot be read, and the client has refreshed", with(Keys{Address: here}, failed(Token, TokenBody)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, after(Code, ok(Refresh))...)}, -1},
+		{"a token in the address, of one that has tokens", with(Keys{Address: here}, failed(FirstCall, TokenInQuery)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, upTo(Token)...), with(Keys{Client: "d", Address: here, Approval: "b"}, upTo(Code)...)}, 0},
 		{"a call without a token while the person looks at the page", with(Keys{Address: here}, ok(Challenge)), []Record{with(Keys{Client: "c", Address: here}, upTo(Consent)...)}, -1},
 	}
 	for _, tt := range tests {
@@ -385,8 +423,185 @@ func TestPrelude(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, got, tt.want)
 		}
 	}
-	if !Read(Merge(challenge, walk)).ByAddress || Read(walk).ByAddress || Read(challenge).ByAddress {
-		t.Error("it is not said what was joined by the address")
+	refused := with(Keys{Address: here}, after(Metadata, failed(Registration, RedirectScheme))...)
+	again := later(challenge, 60)
+	for name, tt := range map[string]struct {
+		r    Record
+		kept []Record
+		want int
+	}{
+		"it registers anew, and began anew":       {Merge(refused, later(with(Keys{Client: "c", Address: here}, ok(Registration)), 61)), []Record{again}, 0},
+		"it is refused anew":                      {Merge(refused, later(with(Keys{Address: here}, failed(Registration, RedirectScheme)), 61)), []Record{again}, 0},
+		"it registers anew ten minutes later":     {Merge(refused, later(with(Keys{Client: "c", Address: here}, ok(Registration)), 661)), []Record{again}, -1},
+		"what began after it registered":          {Merge(refused, later(with(Keys{Client: "c", Address: here}, ok(Registration)), 30)), []Record{again}, -1},
+		"it was refused, and has a person by now": {Merge(refused, later(with(Keys{Client: "c", Address: here, Person: "p"}, ok(Registration), ok(Authorize)), 61)), []Record{again}, -1},
+		"one of two beginnings":                   {walk, []Record{challenge, later(challenge, 30)}, -1},
+	} {
+		if got := Prelude(tt.r, tt.kept); got != tt.want {
+			t.Errorf("%s: %d, want %d", name, got, tt.want)
+		}
+	}
+}
+
+// An attempt says that some of it was joined by the address alone, whatever the step.
+func TestByAddress(t *testing.T) {
+	machine := Keys{Address: "198.51.100.24"}
+	of := func(k Keys, o Observation) Record { o.Keys = k; return Of(o) }
+	named := with(Keys{Client: "c", Approval: "a", Address: machine.Address}, ok(Registration), ok(Authorize), ok(Consent), ok(Code))
+	preflight := failed(Token, CORSHeader)
+	preflight.What = Preflight
+	for name, tt := range map[string]struct {
+		r    Record
+		want bool
+	}{
+		"nothing":                                {Record{}, false},
+		"all by the client":                      {named, false},
+		"the client's own failures":              {Merge(named, of(Keys{Client: "c", Address: machine.Address}, failed(Token, TokenParameter))), false},
+		"a browser's, by what it asks":           {Merge(named, of(Keys{Host: "h.example"}, failed(Authorize, ClientUnknown))), false},
+		"by the walk":                            {Merge(named, of(Keys{Walk: "w", Address: machine.Address}, failed(Token, TokenBody))), false},
+		"the challenge":                          {Merge(of(machine, ok(Challenge)), named), true},
+		"the documents":                          {Merge(of(machine, ok(Metadata)), named), true},
+		"a registration that was refused":        {Merge(of(machine, failed(Registration, RedirectScheme)), named), true},
+		"a token request that cannot be read":    {Merge(named, of(machine, failed(Token, TokenBody))), true},
+		"a first call in the address":            {Merge(named, of(machine, failed(FirstCall, TokenInQuery))), true},
+		"a refresh of nobody":                    {Merge(named, of(machine, failed(Refresh, ClientUnknown))), true},
+		"what a browser asks before":             {Merge(named, of(machine, preflight)), true},
+		"a challenge and documents, no client":   {Merge(of(machine, ok(Challenge)), of(machine, ok(Metadata))), true},
+		"one challenge, which nothing is joined": {of(machine, ok(Challenge)), false},
+	} {
+		back, err := ParseText(Text(tt.r.Seen)) // as it is kept
+		if got := Read(Record{Keys: tt.r.Keys, Seen: back}).ByAddress; got != tt.want || err != nil {
+			t.Errorf("%s: %t, want %t (%v)", name, got, tt.want, err)
+		}
+	}
+	says := of(machine, failed(Token, TokenBody)).Seen[0].Says()
+	if !strings.Contains(says, "Nothing but the address") || strings.Contains(failed(Token, TokenBody).Says(), "address") || strings.Contains(says, machine.Address) {
+		t.Errorf("said of one that names nobody: %s", says)
+	}
+	for _, w := range []What{OwnGrant, OtherGrant, NoGrant} {
+		if o := failed(Token, ClientCredentials); o.Says() == func() string { o.What = w; return o.Says() }() {
+			t.Errorf("nothing is said of a code that is %s", w)
+		}
+	}
+}
+
+// keep adds records to those that are kept, as the store does: the last one kept is the
+// one that was written last.
+func keep(kept []Record, all ...Record) []Record {
+	for _, r := range all {
+		if at := Join(r, kept); at >= 0 {
+			r = Merge(kept[at], r)
+			kept = slices.Delete(slices.Clone(kept), at, at+1)
+		}
+		if at := Prelude(r, kept); at >= 0 {
+			r = Merge(kept[at], r)
+			kept = slices.Delete(slices.Clone(kept), at, at+1)
+		}
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+// Registrations from one address, whether the doors tell of them at once or one by one:
+// a refusal is of the client that it names, and of the one that comes next only where
+// nothing tells them apart.
+func TestRegistrationsOfOneAddress(t *testing.T) {
+	const here = "198.51.100.24"
+	opens := []Observation{ok(Challenge), ok(Metadata)}
+	refused := func(name, host string) Observation {
+		o := failed(Registration, RedirectScheme)
+		o.Keys = Keys{Name: name, Host: host}
+		return o
+	}
+	registers := func(client, name, host string) Observation {
+		o := ok(Registration)
+		o.Keys = Keys{Client: client, Name: name, Host: host}
+		return o
+	}
+	limited := failed(Registration, RateLimited)
+	for name, tt := range map[string]struct {
+		seen []Observation
+		want []string // name, client and steps of each
+	}{
+		"three apps": {
+			[]Observation{refused("Other App", ""), registers("c", "Good Two", "two.example"), refused("Third App", "")},
+			[]string{"Other App: 3!", "Good Two c: 3", "Third App: 3!"}},
+		"three hosts": {
+			[]Observation{refused("", "other.example"), registers("c", "", "two.example"), refused("", "third.example")},
+			[]string{"other.example: 3!", "two.example c: 3", "third.example: 3!"}},
+		"one name at two hosts": {
+			[]Observation{refused("Agent", "other.example"), registers("c", "Agent", "two.example")},
+			[]string{"Agent: 3!", "Agent c: 3"}},
+		"two apps, each with its beginning": {
+			slices.Concat(opens, []Observation{refused("Other App", "")}, opens, []Observation{registers("c", "Good One", "one.example")}),
+			[]string{"Other App: 1 2 3!", "Good One c: 1 2 3"}},
+		"two apps that read the documents alone": {
+			[]Observation{ok(Metadata), refused("Other App", ""), ok(Metadata), registers("c", "Good One", "one.example")},
+			[]string{"Other App: 2 3!", "Good One c: 2 3"}},
+		"one that mends its redirect URI": {
+			slices.Concat(opens, []Observation{refused("Ledger", ""), registers("c", "Ledger", "ledger.example")}),
+			[]string{"Ledger c: 1 2 3! 3"}},
+		"one that begins anew": {
+			slices.Concat(opens, []Observation{refused("Ledger", "")}, opens, []Observation{registers("c", "Ledger", "ledger.example")}),
+			[]string{"Ledger c: 1 2 3! 1 2 3"}},
+		"one that begins anew and anew in vain": {
+			slices.Concat(opens, []Observation{limited}, opens, []Observation{limited}, opens, []Observation{limited}),
+			[]string{": 1 2 1 2 1 2 3!x3"}},
+		"nothing tells them apart": {
+			[]Observation{refused("", ""), registers("c", "Good Two", "two.example")},
+			[]string{"Good Two c: 3! 3"}},
+		"a refusal after a success": {
+			[]Observation{refused("", ""), registers("c", "Good Two", "two.example"), refused("", "")},
+			[]string{"Good Two c: 3! 3", ": 3!"}},
+		"of two that can be meant": {
+			[]Observation{refused("", "one.example"), refused("Other App", ""), registers("c", "", "one.example"), registers("d", "Other App", "two.example")},
+			[]string{"one.example c: 3! 3", "Other App d: 3! 3"}},
+		"none of two that can be meant": {
+			[]Observation{refused("One", ""), refused("", "two.example"), registers("c", "", "three.example")},
+			[]string{"One: 3!", "two.example: 3!", "three.example c: 3"}},
+		"none of three that can be meant": {
+			[]Observation{refused("One", ""), refused("Two", ""), registers("c", "", "three.example")},
+			[]string{"One: 3!", "Two: 3!", "three.example c: 3"}},
+		"too many, beside two others": {
+			[]Observation{refused("One", ""), refused("Two", ""), limited, refused("One", ""), limited},
+			[]string{"One: 3!x2", "Two: 3!", ": 3!x2"}},
+	} {
+		for _, pause := range []int64{100, 3000} { // within one writing, and in one each
+			var g Gatherer
+			var kept []Record
+			for i, o := range tt.seen {
+				o.At, o.Address = 1_790_000_000_000+int64(i)*pause, here
+				if g.Observe(o); pause > 2000 {
+					all, _ := g.Take()
+					kept = keep(kept, all...)
+				}
+			}
+			all, _ := g.Take()
+			kept = keep(kept, all...)
+			var got []string
+			for _, r := range kept {
+				text := cmp.Or(r.Name, r.Host)
+				if r.Client != "" {
+					text += " " + r.Client
+				}
+				text += ":"
+				for _, o := range r.Seen {
+					text += fmt.Sprint(" ", int(o.Step))
+					if o.Outcome == Failed {
+						text += "!"
+					}
+					if o.Again > 0 {
+						text += fmt.Sprint("x", o.Again+1)
+					}
+				}
+				got = append(got, text)
+			}
+			slices.Sort(got)
+			slices.Sort(tt.want)
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("%s, each %d ms: %q, want %q", name, pause, got, tt.want)
+			}
+		}
 	}
 }
 

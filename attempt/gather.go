@@ -53,11 +53,12 @@ func (g *Gatherer) Observe(o Observation) {
 	g.held = append(g.held, o)
 }
 
-// lastOf is the place of the last observation of the same keys; only what is seen
-// twice in a row is counted, so that order stays.
+// lastOf is the place of the last observation of the same keys, or of the machine up to
+// the registration; only what is seen twice in a row is counted, so that order stays.
 func (g *Gatherer) lastOf(o Observation) int {
 	for i := len(g.held) - 1; i >= 0 && i >= len(g.held)-lookBack; i-- {
-		if g.held[i].Keys == o.Keys {
+		h := &g.held[i]
+		if h.Keys == o.Keys || o.Step <= Registration && h.Step <= Registration && h.Address == o.Address {
 			return i
 		}
 	}
@@ -79,12 +80,19 @@ func (g *Gatherer) Take() (all []Record, counted map[Reason]int) {
 	type together struct {
 		Keys
 		step Step // apart where no client is known: each may be of another
+		turn int  // of the address
 	}
-	at := map[together]int{}
+	at, turns := map[together]int{}, map[string]turn{}
 	for _, o := range held {
 		key := together{Keys: o.Keys}
 		if o.Client == "" && o.Step > Metadata {
 			key.step = o.Step
+		}
+		if o.Step <= Registration {
+			now := turns[o.Address].after(o)
+			if turns[o.Address] = now; o.Client == "" {
+				key.turn = now.n
+			}
 		}
 		if i, ok := at[key]; ok {
 			all[i] = Merge(all[i], Of(o))
@@ -94,4 +102,25 @@ func (g *Gatherer) Take() (all []Record, counted map[Reason]int) {
 		all = append(all, Of(o))
 	}
 	return all, counted
+}
+
+// A turn is one of the times that a machine begins: what it does after a registration
+// was refused, and a refusal after another client has registered, may be another's.
+type turn struct {
+	n                   int
+	refused, registered bool // by the last registration
+}
+
+func (t turn) after(o Observation) turn {
+	switch {
+	case o.Step <= Metadata && t.refused:
+		return turn{n: t.n + 1}
+	case o.Step <= Metadata:
+		return t
+	case !o.refusedRegistration():
+		return turn{n: t.n, registered: true}
+	case t.registered:
+		return turn{n: t.n + 1, refused: true}
+	}
+	return turn{n: t.n, refused: true}
 }

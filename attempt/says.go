@@ -2,6 +2,9 @@ package attempt
 
 import "fmt"
 
+// ByAddressSays is what is said of an attempt of which some was joined so.
+const ByAddressSays = "Some of it was joined by the address of the client's machine alone, within 10 minutes."
+
 // Says gives an observation in words.
 func (o Observation) Says() string {
 	if o.Outcome == Failed {
@@ -78,6 +81,8 @@ func (o Observation) failed() string {
 		return says + " It has characters that do not belong there."
 	case o.What == Preflight:
 		return says + " A browser asked before it."
+	case o.What == Unnamed:
+		return says + " Nothing but the address of its machine says whose it is."
 	}
 	if what, ok := differences[o.What]; ok {
 		says += " " + what
@@ -98,6 +103,9 @@ var differences = map[What]string{
 	Query:         "The query is another.",
 	LastCharacter: "The last character is the difference.",
 	NothingSent:   "None was sent.",
+	OwnGrant:      "The code or refresh token with it is the client's own.",
+	OtherGrant:    "The code or refresh token with it was given to another client.",
+	NoGrant:       "What came with it as the code or refresh token is none.",
 }
 
 func plural(n int, one, many string) string {

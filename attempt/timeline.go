@@ -16,11 +16,16 @@ type Record struct {
 // MaxSeen bounds the observations of an attempt: of more, those in the middle go.
 const MaxSeen = 48
 
-// Of is a record of one observation.
+// Of is a record of one observation. One that has nothing but an address says so from
+// then on, whatever it is joined to.
 func Of(o Observation) Record {
 	keys := o.Keys
 	o.Keys = Keys{}
-	return Record{Keys: keys, Seen: []Observation{o}}
+	r := Record{Keys: keys, Seen: []Observation{o}}
+	if o.What == "" && !o.byAddress() && r.nameless() && r.Address != "" {
+		r.Seen[0].What = Unnamed
+	}
+	return r
 }
 
 // Began and Last are the times of the first and the last observation, Unix
@@ -130,7 +135,7 @@ type Timeline struct {
 	Reached Step
 	Stopped Step // where it failed or was left; 0 where it worked
 	Outlook
-	ByAddress bool // steps 1 and 2 were joined by the address alone
+	ByAddress bool // some of it was joined by the address alone
 }
 
 // Outlook is what has become of an attempt, and what will if nothing more is seen
@@ -166,7 +171,7 @@ func Read(r Record) Timeline {
 	for i := range t.Stages {
 		t.Stages[i].Mark = t.mark(t.Stages[i])
 	}
-	t.ByAddress = t.Reached > Metadata && len(t.Stages[0].Seen)+len(t.Stages[1].Seen) > 0
+	t.ByAddress = len(r.Seen) > 1 && slices.ContainsFunc(r.Seen, Observation.byAddress)
 	t.Outlook, t.Stopped = outlook(r)
 	t.markStopped()
 	return t
@@ -214,7 +219,7 @@ func outlook(r Record) (Outlook, Step) {
 		}
 		return Outlook{Result: Open, Due: o.At + c.Wait.Milliseconds(), Later: c.Result, Why: o.Reason}, o.Step
 	}
-	if has(r.Seen, FirstCall, Done) || has(r.Seen, Refresh, Done) {
+	if did(r.Seen, FirstCall) || did(r.Seen, Refresh) {
 		return Outlook{Result: Worked}, 0
 	}
 	why, at := standing(r)
@@ -243,12 +248,9 @@ func mended(o Observation, seen []Observation, at int) bool {
 	return false
 }
 
-func has(seen []Observation, s Step, how Outcome) bool {
-	return slices.ContainsFunc(seen, func(o Observation) bool { return o.Step == s && o.Outcome == how })
-}
-
-func hasWhat(seen []Observation, s Step, w What) bool {
-	return slices.ContainsFunc(seen, func(o Observation) bool { return o.Step == s && o.What == w })
+// did reports whether a step was done.
+func did(seen []Observation, s Step) bool {
+	return slices.ContainsFunc(seen, func(o Observation) bool { return o.Step == s && o.Outcome == Done })
 }
 
 // standing is the reason of an attempt that nothing was wrong with, and that went no
@@ -274,27 +276,24 @@ func standing(r Record) (Reason, Step) {
 
 // person is the reason of an attempt that waits for a person.
 func person(r Record, at Step) (Reason, Step) {
-	signedIn := at == Consent || has(r.Seen, SignIn, Done)
+	signedIn := at == Consent || did(r.Seen, SignIn)
+	var last What // at sign-in
+	for _, o := range r.Seen {
+		if o.Step == SignIn {
+			last = o.What
+		}
+	}
 	switch {
-	case hasWhat(r.Seen, Authorize, PromptNone):
+	case slices.ContainsFunc(r.Seen, func(o Observation) bool { return o.Step == Authorize && o.What == PromptNone }):
 		return PromptNotPossible, Authorize
 	case signedIn:
 		return Left, Consent
-	case lastWhat(r.Seen, SignIn) == SecondFactor:
+	case last == SecondFactor:
 		return LeftAtSecondFactor, SignIn
-	case lastWhat(r.Seen, SignIn) == WrongPassword:
+	case last == WrongPassword:
 		return SignInFailed, SignIn
 	}
 	return LeftAtSignIn, SignIn
-}
-
-func lastWhat(seen []Observation, s Step) (w What) {
-	for _, o := range seen {
-		if o.Step == s {
-			w = o.What
-		}
-	}
-	return w
 }
 
 // calledWithout reports whether a call without a credential came after the tokens.

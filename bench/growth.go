@@ -164,7 +164,7 @@ func (g *growing) onSQLite(path string) (err error) {
 	}
 	g.weighed = []weighed{file("database", path), file("write-ahead log", path+"-wal")}
 	g.vacuum = func() error { return nil }
-	db, err := sqlite3.Open("file:" + path)
+	db, err := sqlite3.Open("file:" + path + "?vfs=grantkeeper")
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func TestGrowing(t *testing.T) {
 				if engine != nil {
 					return onURL(g.url, func(c *pgx.Conn) error { return execAll(context.Background(), c, texts) })
 				}
-				db, err := sqlite3.Open("file:" + folder + "/" + databaseName)
+				db, err := sqlite3.Open("file:" + folder + "/" + databaseName + "?vfs=grantkeeper")
 				if err != nil {
 					return err
 				}

@@ -174,28 +174,37 @@ func (w *worker) work(begin time.Time) {
 		if request == nil {
 			return
 		}
-		a, closed, err := w.ask(request, end.Add(grace))
-		now := time.Now()
-		w.took(now.Sub(last))
-		last = now
-		asked := err == nil
-		if asked {
-			err = w.player.check(a)
-		}
-		if err != nil {
-			w.bad++
-			w.note(err)
-		} else {
-			w.good++
-		}
-		if !asked || closed {
-			w.conn.Close()
-			if err := w.dial(); err != nil {
-				w.note(err)
-				return
-			}
+		now, ok := w.once(request, last, end.Add(grace))
+		if last = now; !ok {
+			return
 		}
 	}
+}
+
+// once makes one request, which counts from a moment, and gives when it was answered;
+// false: there is no connection any more.
+func (w *worker) once(request []byte, from, until time.Time) (now time.Time, ok bool) {
+	a, closed, err := w.ask(request, until)
+	now = time.Now()
+	w.took(now.Sub(from))
+	asked := err == nil
+	if asked {
+		err = w.player.check(a)
+	}
+	if err != nil {
+		w.bad++
+		w.note(err)
+	} else {
+		w.good++
+	}
+	if !asked || closed {
+		w.conn.Close()
+		if err := w.dial(); err != nil {
+			w.note(err)
+			return now, false
+		}
+	}
+	return now, true
 }
 
 func (w *worker) note(err error) {

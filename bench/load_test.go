@@ -173,10 +173,32 @@ func TestOptions(t *testing.T) {
 	for _, bad := range []string{
 		"-scale 10000 -postgres", "-scale 10", "-scale many", "-scenarios verify-bounded",
 		"-scenarios nothing", "-scenarios ,", "x", "-connections 0", "-duration 0s", "-warmup 0s", "-duration 1h",
-		"-repetitions 0", "-stock -1", "-live 0", "-approvals -1", "-approvals 1 -growth", "-cut -growth", "-flood -1", "-flood 1 -growth", "-flood 1 -postgres", "-unknown",
+		"-repetitions 0", "-stock -1", "-live 0", "-approvals -1", "-approvals 1 -growth", "-cut -growth", "-tails -cut", "-members 0", "-flood -1", "-flood 1 -growth", "-flood 1 -postgres", "-unknown",
 	} {
 		if _, err := readOptions(strings.Fields(bad), io.Discard); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
+	}
+}
+
+// A request that is due while all connections wait for answers counts from then on, and
+// what was due before the end is asked for.
+func TestOpenCountsFromWhenARequestWasDue(t *testing.T) {
+	var n atomic.Int64
+	slow := make(chan struct{})
+	l := loadOf(t, func(w http.ResponseWriter, r *http.Request) {
+		if n.Add(1) == 1 {
+			<-slow
+		}
+		_, _ = io.WriteString(w, "yes")
+	}, 1000)
+	ctx, end := context.WithCancel(context.Background())
+	time.AfterFunc(300*time.Millisecond, func() { end(); close(slow) })
+	r, err := l.open(ctx, 100)
+	if err != nil || r.bad > 0 || r.good < 25 {
+		t.Fatalf("%d right, %v %v", r.good, r.faults, err)
+	}
+	if late := r.quantile(0.5); late < 100 { // in the middle of 300 ms in which nothing was answered
+		t.Errorf("half of the requests count %v ms", late)
 	}
 }

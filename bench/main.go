@@ -26,6 +26,7 @@ type options struct {
 	scenarios   []scenario
 	approvals   int // 0: not this
 	growth, cut bool
+	tails       bool
 	timing      bool
 	lists       int  // approvals; 0: not this
 	strangers   int  // attempts to connect; 0: not this
@@ -57,6 +58,7 @@ type result struct {
 	Removals    []removal    `json:"removals,omitempty"`
 	Cuts        []cut        `json:"cuts,omitempty"`
 	Floods      []flood      `json:"floods,omitempty"`
+	Tails       []tail       `json:"tails,omitempty"`
 }
 
 func main() {
@@ -102,6 +104,8 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.lists, "lists", 0, "measure instead the operators' lists over this many approvals, with every combination of filters")
 	f.IntVar(&o.removed, "import", 0, "measure instead an import that removes this many members, and refreshes beside it")
 	f.IntVar(&o.strangers, "flood", 0, "measure instead what this many attempts to connect, by strangers, leave in memory and in the database")
+	f.BoolVar(&o.tails, "tails", false, "measure instead how long refreshes and calls take at half of the peak rate while members are imported, a backup is made, and so on")
+	f.IntVar(&o.members, "members", 50_000, "that -tails imports, and removes again")
 	f.BoolVar(&o.cut, "cut", false, "measure instead how soon a stream ends when its approval does; with -postgres, at a second node too")
 	f.BoolVar(&o.shared, "postgres", false, "measure on PostgreSQL, which is started for it, and beside pgbench")
 	scale := f.String("scale", "", "measure instead on PostgreSQL, with each of these numbers of approvals")
@@ -158,7 +162,7 @@ func (o *options) choose(names string) error {
 
 func (o options) checkNumbers(arguments int) error {
 	instead := 0
-	for _, is := range []bool{o.approvals > 0, o.growth, o.timing, o.cut, o.lists > 0, o.removed > 0, o.strangers > 0, o.scales != nil} {
+	for _, is := range []bool{o.approvals > 0, o.growth, o.timing, o.cut, o.tails, o.lists > 0, o.removed > 0, o.strangers > 0, o.scales != nil} {
 		if is {
 			instead++
 		}
@@ -172,10 +176,11 @@ func (o options) checkNumbers(arguments int) error {
 		{o.lasts <= 0 || o.warmup <= 0 || o.lasts > 10*time.Minute || o.warmup > 10*time.Minute, "-duration, -warmup: more than nothing, and at most 10m"},
 		{o.repetitions < 1 || o.repetitions > 100, "-repetitions: from 1 to 100"},
 		{o.live < 1 || o.stock < 0 || o.approvals < 0 || o.lists < 0 || o.removed < 0 || o.strangers < 0, "-stock, -approvals, -flood, -lists, -import: not below 0; -live: at least 1"},
+		{o.members < 1 || o.members > 1_000_000, "-members: from 1 to 1000000"},
 		{o.removed > mostRemoved, fmt.Sprintf("-import: at most %d", mostRemoved)},
-		{o.shared && (o.approvals > 0 || o.timing || o.strangers > 0), "-postgres: with scenarios, -growth, -lists, -import and -cut alone"},
+		{o.shared && (o.approvals > 0 || o.timing || o.strangers > 0), "-postgres: with scenarios, -growth, -lists, -import, -tails and -cut alone"},
 		{o.shared && o.scales != nil, "-scale: without -postgres, it is on PostgreSQL"},
-		{instead > 1, "one of -approvals, -cut, -flood, -growth, -import, -lists, -scale and -timing"},
+		{instead > 1, "one of -approvals, -cut, -flood, -growth, -import, -lists, -scale, -tails and -timing"},
 	} {
 		if c.wrong {
 			return errors.New(c.why)
@@ -265,6 +270,9 @@ func (o options) measure(ctx context.Context, r *result) (wrong int, err error) 
 		r.Repetitions, r.Floods = 1, make([]flood, 1)
 		r.Floods[0], err = b.flood(ctx, o.strangers)
 		wrong += r.Floods[0].Errors
+	case o.tails:
+		r.Connections, r.Repetitions = 2*o.connections, 1
+		r.Tails, err = b.tails(ctx)
 	case o.cut:
 		r.Connections, r.Repetitions = streamsCut, 1
 		r.Cuts, err = b.cuts(ctx)
@@ -275,6 +283,9 @@ func (o options) measure(ctx context.Context, r *result) (wrong int, err error) 
 		wrong += s.Errors
 	}
 	for _, one := range r.Removals {
+		wrong += one.Errors
+	}
+	for _, one := range r.Tails {
 		wrong += one.Errors
 	}
 	for _, c := range r.Comparisons {
@@ -332,6 +343,7 @@ func (o options) print(stdout io.Writer, r result) error {
 	printRows(stdout, r.Removals)
 	printRows(stdout, r.Cuts)
 	printRows(stdout, r.Floods)
+	printRows(stdout, r.Tails)
 	printTimings(stdout, r.Timings)
 	printListings(stdout, r.Lists)
 	if r.Growth != nil {

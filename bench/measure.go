@@ -19,6 +19,7 @@ type bench struct {
 	warmup      time.Duration
 	stock       int // approvals for scenarios that use each once; 0: as many as may be needed
 	live        int // approvals for the others
+	members     int // that tails imports
 	progress    func(format string, args ...any)
 	postgres    *postgres // nil: SQLite
 	buffers     string    // of PostgreSQL, for -scale
@@ -141,13 +142,17 @@ func (b *bench) compare(ctx context.Context, sc scenario, bare string) (c compar
 	if sc.name == "bare" {
 		at = bare
 	}
+	if sc.held {
+		bare = srv.public
+	}
 	laps := []*lap{{name: "bare", do: b.players(sc.bare, s, bare).run}, {name: sc.name, do: b.players(sc.player, s, at).run}}
 	if sc.once { // what can be used once is spread over the repetitions
-		all := laps[1].do
-		laps[1].do = func(ctx context.Context, s2 span) (run, error) {
-			s2.most = max(1, int(float64(s.approvals)*s2.lasts.Seconds()/b.whole().Seconds()))
-			return all(ctx, s2)
+		of := s.approvals
+		if sc.held {
+			of /= 2
+			laps[0].do = b.spread(laps[0].do, of)
 		}
+		laps[1].do = b.spread(laps[1].do, of)
 	}
 	if b.postgres != nil {
 		laps = append(laps, b.postgres.lap(b.connections, b.live))
@@ -161,6 +166,14 @@ func (b *bench) compare(ctx context.Context, sc scenario, bare string) (c compar
 		return c, err
 	}
 	return c, os.RemoveAll(folder)
+}
+
+// spread gives each repetition its part of so many requests.
+func (b *bench) spread(do func(context.Context, span) (run, error), requests int) func(context.Context, span) (run, error) {
+	return func(ctx context.Context, s span) (run, error) {
+		s.most = max(1, int(float64(requests)*s.lasts.Seconds()/b.whole().Seconds()))
+		return do(ctx, s)
+	}
 }
 
 // prepare writes the approvals that a scenario needs, into a folder of its own.
@@ -177,7 +190,14 @@ func (b *bench) prepare(ctx context.Context, sc scenario) (folder string, s *sto
 	if sc.phase != 0 {
 		n = max(n, b.connections) // each has at least one
 	}
-	return b.placeNew(ctx, sc.name, n, func(s *stock) { s.phase = sc.phase })
+	var held *holder
+	if sc.held {
+		n *= 2
+		if held, err = newHolder(max(int(b.whole().Seconds()*likely), b.connections)); err != nil {
+			return
+		}
+	}
+	return b.placeNew(ctx, sc.name, n, func(s *stock) { s.phase, s.holder = sc.phase, held })
 }
 
 // asked gives the one number that a query finds in a database.

@@ -26,6 +26,7 @@ type scenario struct {
 	behind bool // the service stands behind, and beside it the bare reverse proxy
 	ruled  bool // rules say what its tools touch
 	few    int  // connections, where they are not those of the flag
+	held   bool // half of the clients hold a key, and bare is the other half at the same server
 
 	// player makes the requests of one of so many connections. They share the
 	// stock's approvals evenly.
@@ -60,6 +61,14 @@ var scenarios = []scenario{
 	{
 		name: "register", player: registerPlayer, bare: barePlayer,
 		proof: `SELECT COUNT(*) FROM client WHERE approved = 0`,
+	},
+	{
+		name: "refresh-dpop", phase: approval.Live, held: true, player: proved(refreshPlayer), bare: half(refreshPlayer, false),
+		proof: `SELECT SUM(generation) - COUNT(*) FROM approval WHERE phase = 2 AND LENGTH(bound) > 0`,
+	},
+	{
+		name: "exchange-dpop", phase: approval.CodeIssued, once: true, held: true, player: proved(exchangePlayer), bare: half(exchangePlayer, false),
+		proof: `SELECT COUNT(*) FROM approval WHERE phase = 2 AND generation = 1 AND LENGTH(bound) > 0`,
 	},
 	{name: "proxy", phase: approval.Live, behind: true, player: proxyPlayer, bare: endless(proxyPlayer, "")},
 	{name: "proxy-8", phase: approval.Live, behind: true, few: 8, player: proxyPlayer, bare: endless(proxyPlayer, "")},
@@ -129,7 +138,16 @@ func appendGet(b []byte, path string, address uint32, bearer []byte) []byte {
 }
 
 func appendPost(b []byte, path string, address uint32, media string, body []byte) []byte {
-	b = appendLine(b, "POST ", path, address)
+	return appendBody(appendLine(b, "POST ", path, address), media, body)
+}
+
+// appendProved is appendPost with a proof of the client's key.
+func appendProved(b []byte, path string, address uint32, media string, proof, body []byte) []byte {
+	b = append(append(append(appendLine(b, "POST ", path, address), "DPoP: "...), proof...), "\r\n"...)
+	return appendBody(b, media, body)
+}
+
+func appendBody(b []byte, media string, body []byte) []byte {
 	return fmt.Appendf(b, "Content-Type: %s\r\nContent-Length: %d\r\n\r\n%s", media, len(body), body)
 }
 
@@ -284,6 +302,9 @@ type spends struct {
 	at     int               // whose turn it was
 	body   []byte
 
+	proofs [][]byte // of the client's key, one for each request; nil where it holds none
+	proof  int      // whose turn it is
+
 	once bool   // each is good for one request
 	path string // is asked
 	// form begins the body, whose end is the rest: the token stands between.
@@ -298,7 +319,7 @@ func spend(s *stock, connection, connections int, of func(token.Handle) string, 
 }
 
 func (p *spends) next(b []byte) []byte {
-	if p.once && p.asked == p.count {
+	if p.once && p.asked == p.count || p.proofs != nil && p.proof == len(p.proofs) {
 		return nil
 	}
 	place, number, turn := p.turn()
@@ -309,6 +330,10 @@ func (p *spends) next(b []byte) []byte {
 	p.at = place
 	p.body = append(append(append(p.body[:0], "client_id="...), p.stock.clientOf(number)...), p.form...)
 	p.body = append(append(p.body, p.tokens[place][:]...), p.rest...)
+	if p.proofs != nil {
+		p.proof++
+		return appendProved(b, p.path, address, form, p.proofs[p.proof-1], p.body)
+	}
 	return appendPost(b, p.path, address, form, p.body)
 }
 

@@ -48,9 +48,11 @@ type stock struct {
 	people    int
 	approvals int
 	phase     approval.Phase
-	made      int64 // Unix seconds: when codes were issued and approvals made
-	grown     bool  // approvals of a month ago
-	chosen    []int // numbers of those that are asked for; nil is all
+	made      int64     // Unix seconds: when codes were issued and approvals made
+	grown     bool      // approvals of a month ago
+	chosen    []int     // numbers of those that are asked for; nil is all
+	holder    *holder   // of half of the approvals (isHeld); nil is of none
+	halves    [2]*stock // those without it, and those with it
 
 	// skewed gives what an approval has that most have not; nil where all are
 	// alike.
@@ -261,11 +263,14 @@ func (s *stock) approvalTable() table {
 		older = monthOld
 	}
 	return table{"approval", "id client person organization grant_kind picks personal redirect_uri issuer challenge issued_at created_at replaces " +
-		"membership_epoch person_epoch organization_epoch client_epoch phase generation used_at key_number reason ended_at",
+		"membership_epoch person_epoch organization_epoch client_epoch phase generation used_at key_number reason ended_at bound",
 		count(s.approvals, func(number int) []any {
-			id, r := s.handle(number).ID(), row(number)
+			id, r, bound := s.handle(number).ID(), row(number), []byte{}
+			if s.holder != nil && r.phase == approval.Live && isHeld(number) {
+				bound = s.holder.thumbprint[:]
+			}
 			return []any{id[:], r.client, r.person, r.organization, r.grant, r.picks, zero, redirectURI, issuer, challenge(), r.created - older, r.created - older, "",
-				zero, zero, zero, zero, int64(r.phase), r.generation, s.used(r), min(r.generation, 1), r.reason, r.ended}
+				zero, zero, zero, zero, int64(r.phase), r.generation, s.used(r), min(r.generation, 1), r.reason, r.ended, bound}
 		})}
 }
 
@@ -321,7 +326,7 @@ func (s *stock) write(ctx context.Context, folder string) (err error) {
 	if err := errors.Join(s.writeKey(folder), s.writeClients(ctx, store.Options{Path: path})); err != nil {
 		return err
 	}
-	db, err := sqlite3.Open("file:" + path)
+	db, err := sqlite3.Open("file:" + path + "?vfs=grantkeeper")
 	if err != nil {
 		return err
 	}
@@ -408,7 +413,7 @@ func indexesOf(db *sqlite3.Conn, table string) (map[string]string, error) {
 // askFile asks the database of a server that is gone.
 func askFile(path string) asked {
 	return func(query string) (n int64, err error) {
-		db, err := sqlite3.Open("file:" + path)
+		db, err := sqlite3.Open("file:" + path + "?vfs=grantkeeper")
 		if err != nil {
 			return 0, err
 		}

@@ -122,6 +122,7 @@ func TestPrint(t *testing.T) {
 		"two kinds can be told apart":          {Timings: []timing{{What: "a"}}},
 		"50 a page: the slowest":               {Lists: []listing{{List: "/v1/events", Limit: 50, Slowest: []page{{Query: "a"}}}}},
 		"refreshes of 0 approvals, 2 errors":   {Growth: &growth{Errors: 2}},
+		"p99.9 ms":                             {Tails: []tail{{Disturbance: "none"}}},
 		"meanwhile/s":                          {Removals: []removal{{Removed: 1}}},
 		"node     streams  median ms  most ms": {Cuts: []cut{{Node: "another"}}},
 	} {

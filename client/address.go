@@ -82,3 +82,17 @@ func notReachable(addr netip.Addr) string {
 	}
 	return "" // IPv4, and nothing special
 }
+
+var nat64 = netip.MustParsePrefix("64:ff9b::/96") // RFC 6052
+
+// IsPublic reports whether an address that a name leads to is the same host for
+// everybody. An IPv4 address counts for itself in each of the forms in which IPv6
+// carries one to where it is: a network that has IPv6 alone reaches public ones by NAT64.
+func IsPublic(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	if nat64.Contains(ip) {
+		b := ip.As16()
+		ip = netip.AddrFrom4([4]byte(b[12:]))
+	}
+	return ip.IsValid() && notReachable(ip) == ""
+}

@@ -25,6 +25,8 @@ func TestPunycode(t *testing.T) {
 		"dn32g":                            "\U0010FFFF",
 		"a-h023p":                          "a\U0010FFFF",
 		"abc-":                             "abc",
+		"lda63d5b":                         "ôȫɁ",   // one a little more, which is
+		"vptzt":                            "嶍年",    // a first delta that another damp would read otherwise
 		"ab-tia24ef9h":                     "abãƙя", // a delta of exactly 455, which is not divided
 	} {
 		if got, ok := decodePunycode(coded); !ok || string(got) != want {

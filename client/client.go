@@ -16,8 +16,12 @@ import (
 // approved it. spec section 8.
 const UnapprovedRetention = 14 * 24 * time.Hour
 
-// MaxID is the most characters that the ID of a preregistered client may have.
-const MaxID = 128
+// MaxID is the most characters that the ID of a client may have: the URL of its metadata
+// document. One that is preregistered has at most maxChosen.
+const (
+	MaxID     = MaxDocumentURL
+	maxChosen = 128
+)
 
 // A Client is what is kept of one registration. All clients are public: there
 // is no secret, and grant types, response types, authentication method and
@@ -30,6 +34,7 @@ type Client struct {
 	Preregistered bool     // comes from configuration; never expires (decision R6)
 	Approved      bool     // a person has approved it at least once; never taken back
 	Disabled      bool     // the service has disabled it
+	GoodUntil     int64    // Unix seconds until which its metadata document is good; 0 where it has none (decision R8)
 }
 
 // New is the client that a registration makes. The id is the caller's, and
@@ -45,11 +50,14 @@ func New(m Metadata, id string, now time.Time) Client {
 
 // Preregistered is a client from configuration, held to the same rules for
 // names and redirect URIs as any other (decision R6). Its id is 1 to 128
-// characters of VSCHAR (RFC 6749 appendix A) without the space: %x21-7E. A
-// drill's has the redirect URI DrillRedirect alone. The error names the fault, and the redirect URI by its index.
+// characters of VSCHAR (RFC 6749 appendix A) without the space: %x21-7E, and not
+// DesktopID. A drill's has the redirect URI DrillRedirect alone. The error names the fault, and the redirect URI by its index.
 func Preregistered(id, name string, redirectURIs, ownHosts []string) (Client, error) {
 	if err := checkID(id); err != nil {
 		return Client{}, err
+	}
+	if id == DesktopID {
+		return Client{}, errors.New("client_id: it is reserved for programs on people's own computers, which the setting clients.desktop lets in")
 	}
 	if err := CheckName(name); err != nil {
 		return Client{}, fmt.Errorf("client_name: %w", err)
@@ -72,8 +80,8 @@ func checkID(id string) error {
 	if id == "" {
 		return errors.New("client_id: it is empty")
 	}
-	if len(id) > MaxID {
-		return fmt.Errorf("client_id: it has more than %d characters", MaxID)
+	if len(id) > maxChosen {
+		return fmt.Errorf("client_id: it has more than %d characters", maxChosen)
 	}
 	for i := range len(id) {
 		if id[i] < 0x21 || id[i] > 0x7E {
@@ -81,6 +89,17 @@ func checkID(id string) error {
 		}
 	}
 	return nil
+}
+
+// Documented reports whether the client is what the metadata document at its ID says. One
+// that is preregistered is what its operator says, whatever its ID.
+func (c Client) Documented() bool { return IsURL(c.ID) && !c.Preregistered }
+
+// Of is the client that the document at a URL describes.
+func Of(m Metadata, url string, goodUntil, now time.Time) Client {
+	c := New(m, url, now)
+	c.GoodUntil = goodUntil.Unix()
+	return c
 }
 
 // Known says whether the client exists at that time. One that nobody has

@@ -96,6 +96,17 @@ func TestNew(t *testing.T) {
 	}
 }
 
+// A client is what its document says until then, unless its operator says who it is.
+func TestDocumented(t *testing.T) {
+	c := client.Of(client.Metadata{Name: "Quill"}, documentURL, noon.Add(time.Hour), noon)
+	if c.ID != documentURL || c.Name != "Quill" || c.GoodUntil != noon.Unix()+3600 || !c.Documented() {
+		t.Errorf("%+v", c)
+	}
+	if c.Preregistered = true; c.Documented() || client.New(client.Metadata{}, "c1", noon).Documented() {
+		t.Error("by its ID alone, or without one that is a URL")
+	}
+}
+
 // spec 2.1 rule 4: exactly a registered one.
 func TestHasRedirectURI(t *testing.T) {
 	c := registered(t)

@@ -25,6 +25,24 @@ func HostOf(redirectURI string) string {
 	return host
 }
 
+// Hosts are those of an app, in the form of HostOf. App is what pages show as what can be
+// trusted of it, and what an organization's rules name it by: the host of its metadata
+// document, which alone can change what it is, or else of its redirect URI. Back is the
+// host of the redirect URI where that is another, and else "".
+type Hosts struct{ App, Back string }
+
+// HostsOf gives them for the ID of a client that is known. One that is preregistered is
+// what its operator says, whatever its ID.
+func HostsOf(id, redirectURI string, preregistered bool) Hosts {
+	h := Hosts{App: HostOf(redirectURI)}
+	if IsURL(id) && !preregistered {
+		if at := HostOf(id); at != h.App {
+			h = Hosts{at, h.App}
+		}
+	}
+	return h
+}
+
 // CheckRuleHost says why a rule cannot name a host: it is not one that a redirect
 // URI may have, or not in the form of HostOf, in which all of them are compared.
 func CheckRuleHost(host string) error {

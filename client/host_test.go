@@ -1,6 +1,7 @@
 package client
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -19,11 +20,28 @@ func TestHostOf(t *testing.T) {
 		"App.example": "write it as app.example", "XN--BCHER-KVA.example": "write it as xn--bcher-kva.example", "[2606:4700:0::1111]": "write it as [2606:4700::1111]",
 		"app.example:8443": "a host alone", "[2606:4700::1111]:443": "a host alone", "https://app.example": "a host alone", "app.example/x": "a host alone",
 		"app.example.": "must not end with a dot", "b\u00fccher.example": "in A-labels", "app\u3002example": "in A-labels", "\uff41pp.example": "in A-labels",
-		"xn--a.example": "not an A-label", "localhost": "loopback", "": "empty label", "a@app.example": "letters, digits", "2606:4700::1111": "a host alone",
+		"app\u0080.example": "in A-labels", "xn--a.example": "not an A-label", "xn--a1w.example": "not an A-label", // of U+0080 and another
+		"localhost": "loopback", "": "empty label", "a@app.example": "letters, digits", "2606:4700::1111": "a host alone",
 	} {
 		if err := CheckRuleHost(host); (err == nil) != (why == "") || err != nil && !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: %v, want %q", host, err, why)
 		}
+	}
+}
+
+// An IPv4 address counts for itself in each form that leads to it.
+func TestIsPublic(t *testing.T) {
+	for text, want := range map[string]bool{
+		"8.8.8.8": true, "::ffff:8.8.8.8": true, "64:ff9b::8.8.8.8": true, "2606:4700::1111": true, "2606:4700::1111%eth0": true,
+		"10.0.0.1": false, "::ffff:10.0.0.1": false, "64:ff9b::10.0.0.1": false, "64:ff9b::127.0.0.1": false, "::ffff:127.0.0.1%eth0": false,
+		"fc00::1": false, "fe80::1%eth0": false, "::1": false, "64:ff9b:1::8.8.8.8": false,
+	} {
+		if got := IsPublic(netip.MustParseAddr(text)); got != want {
+			t.Errorf("%s: %t", text, got)
+		}
+	}
+	if IsPublic(netip.Addr{}) {
+		t.Error("no address is public")
 	}
 }
 

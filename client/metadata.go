@@ -73,6 +73,30 @@ func ParseMetadata(body []byte, ownHosts []string) (Metadata, *Refusal) {
 	return Metadata{Name: name, RedirectURIs: uris}, nil
 }
 
+// Named gives what a registration calls its client, also one that is refused, as far as
+// it can be read: the name, and the host of the first redirect URI that has a public one.
+// What says nothing is "". Nobody has checked more of it than that pages can show it.
+func Named(body []byte) (name, host string) {
+	members, err := readObject(body)
+	if err != nil || hasLoneSurrogate(body) {
+		return "", ""
+	}
+	if text, _ := parseString(members["client_name"]); CheckName(text) == nil {
+		name = reported(text)
+	}
+	uris, _ := parseStrings(members["redirect_uris"])
+	for _, uri := range uris {
+		uri, _, _ = strings.Cut(uri, "#") // for which it may be refused
+		if !strings.HasPrefix(uri, "https://") && !strings.HasPrefix(uri, "http://") || CheckBytes(uri) != nil {
+			continue
+		}
+		if at := HostOf(uri); CheckRuleHost(at) == nil {
+			return name, at
+		}
+	}
+	return name, ""
+}
+
 // parseRest checks every known member but redirect_uris and gives the name.
 func parseRest(members map[string]json.RawMessage) (name string, err error) {
 	for _, member := range []string{"client_name", "token_endpoint_auth_method", "scope"} {

@@ -213,7 +213,7 @@ func TestMetadataRefusesWhatTheGrammarRefuses(t *testing.T) {
 
 // The bounds of the contract's section 8, as they are written there.
 func TestBounds(t *testing.T) {
-	if client.MaxName != 100 || client.MaxRedirectURIs != 5 || client.MaxRedirectURI != 2000 || client.MaxBody != 65536 {
+	if client.MaxName != 100 || client.MaxRedirectURIs != 5 || client.MaxRedirectURI != 2000 || client.MaxBody != 65536 || client.MaxDocument != 8192 {
 		t.Fatal("a bound is not the contract's")
 	}
 }
@@ -240,6 +240,9 @@ func FuzzF03ParseMetadata(f *testing.F) {
 			t.Fatal("the body was written to")
 		}
 		if refusal != nil {
+			if name, host := client.Named(in); client.CheckName(name) != nil || host != "" && client.CheckRuleHost(host) != nil {
+				t.Fatalf("it is told of as %q at %q", name, host)
+			}
 			describable(t, refusal.Description)
 			if refusal.Code != "invalid_redirect_uri" && refusal.Code != "invalid_client_metadata" {
 				t.Fatalf("code %q", refusal.Code)
@@ -247,6 +250,9 @@ func FuzzF03ParseMetadata(f *testing.F) {
 			return
 		}
 		obeys(t, in, m)
+		if name, host := client.Named(in); name != m.Name || host != client.HostOf(m.RedirectURIs[0]) {
+			t.Fatalf("%+v is told of as %q at %q", m, name, host)
+		}
 		again, refusal := client.ParseMetadata([]byte(`{"client_name":`+quote(m.Name)+`,"redirect_uris":`+list(m.RedirectURIs)+`}`), ownHosts)
 		if refusal != nil || again.Name != m.Name || !slices.Equal(again.RedirectURIs, m.RedirectURIs) {
 			t.Fatalf("%+v became %+v (%+v)", m, again, refusal)
@@ -301,4 +307,29 @@ func list(all []string) string {
 		panic(err)
 	}
 	return string(b)
+}
+
+// What a registration calls its client is read of one that is refused too, as far as a
+// page can show it.
+func TestNamed(t *testing.T) {
+	for body, want := range map[string][2]string{
+		`{"client_name":"Ledger","redirect_uris":["https://ledger.example/cb"]}`:                                   {"Ledger", "ledger.example"},
+		`{"client_name":"Ledger","redirect_uris":["http://Ledger.example:80/cb#x"]}`:                               {"Ledger", "ledger.example"},
+		`{"client_name":"Ledger","redirect_uris":["http://localhost/","cursor://cb","https://two.example/cb"]}`:    {"Ledger", "two.example"},
+		`{"client_name":"Ledger","redirect_uris":["ftp://one.example/","https://127.0.0.1/","https://intranet/"]}`: {"Ledger", ""},
+		`{"client_name":"Ledger","redirect_uris":["https://one.example/\u0001"]}`:                                  {"Ledger", ""},
+		`{"client_name":"Ledger","redirect_uris":"https://one.example/"}`:                                          {"Ledger", ""},
+		`{"client_name":"Ledger","redirect_uris":["https://one.example/",1]}`:                                      {"Ledger", ""},
+		`{"client_name":"<b>","redirect_uris":["https://one.example/"]}`:                                           {"", "one.example"},
+		`{"client_name":"\u200b","redirect_uris":["https://one.example/"]}`:                                        {"", "one.example"},
+		`{"client_name":1,"redirect_uris":["https://one.example/"]}`:                                               {"", "one.example"},
+		`{"client_name":"\ud800","redirect_uris":["https://one.example/"]}`:                                        {"", ""},
+		`{"client_name":"Ledger","client_name":"Two"}`:                                                             {"", ""},
+		`{}`: {"", ""},
+		``:   {"", ""},
+	} {
+		if name, host := client.Named([]byte(body)); [2]string{name, host} != want {
+			t.Errorf("%s: %q at %q, want %q", body, name, host, want)
+		}
+	}
 }

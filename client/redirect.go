@@ -28,7 +28,7 @@ const (
 // our own, byte for byte, because a lenient one repairs first. Names are never
 // resolved.
 func CheckRedirectURI(uri string, ownHosts []string) error {
-	if err := checkBytes(uri); err != nil {
+	if err := CheckBytes(uri); err != nil {
 		return err
 	}
 	// Exactly these bytes: browsers also take HTTPS://, https:/ and https:\\.
@@ -73,9 +73,9 @@ func httpOnLoopback(uri string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// checkBytes refuses what no part of an RFC 3986 URI may hold, and fragments
+// CheckBytes refuses what no part of an RFC 3986 URI may hold, and fragments
 // (RFC 6749 section 3.1.2).
-func checkBytes(uri string) error {
+func CheckBytes(uri string) error {
 	if uri == "" {
 		return errors.New("it is empty")
 	}
@@ -130,7 +130,7 @@ func splitPort(authority string) (host, port string, hasPort bool) {
 		return strings.Cut(authority, ":")
 	}
 	end := strings.IndexByte(authority, ']') + 1
-	if end > 0 && strings.HasPrefix(authority[end:], ":") {
+	if strings.HasPrefix(authority[end:], ":") {
 		return authority[:end], authority[end+1:], true
 	}
 	return authority, "", false
@@ -285,11 +285,8 @@ func checkQuery(query string) error {
 	return nil
 }
 
-// unescape decodes percent-encoding that checkBytes has found whole.
+// unescape decodes percent-encoding that CheckBytes has found whole.
 func unescape(s string) string {
-	if !strings.Contains(s, "%") {
-		return s
-	}
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		c := s[i]

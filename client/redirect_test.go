@@ -110,6 +110,7 @@ const (
 	notAllowed = "it has a character that RFC 3986 does not allow"
 	length     = "it has more than 2000 characters"
 	scheme     = "it must begin with https://, there is no http on loopback and no custom scheme"
+	loopbacks  = "it must begin with https://, also on loopback, where it would be refused too"
 	userInfo   = "user information is not allowed"
 	escaped    = "the host must not be percent-encoded and must not have a zone"
 	noHost     = "a host is required"
@@ -176,7 +177,11 @@ var refused = []struct {
 		"https://client.example/" + strings.Repeat("a", 2001-23), "https://client.example/" + strings.Repeat("a", 60000),
 		"https://client.example/?" + strings.Repeat("%41", 1000),
 	}},
+	{loopbacks, []string{
+		"http://localhost/", "http://localhost", "HTTP://LOCALHOST:7000?a", "http://a.localhost/", "http://127.0.0.1/", "http://127.0.0.1:7000", "http://[::1]:7000/", "http://[::ffff:127.1.2.3]/",
+	}},
 	{scheme, []string{
+		"http://", "http:///localhost", "http:///.localhost", "http://8.8.8.8/", "http://[2606:4700::1]/", "http://client.example/localhost", "custom://localhost/", "localhost/cb", "127.0.0.1",
 		"http://client.example/", "HTTPS://client.example/", "Https://client.example/", "https:/client.example/", "https:client.example",
 		"https:", "https", "https:/", "//client.example/", "/cb", "client.example", "client.example/cb", "client.example:443",
 		"ftp://client.example/", "ws://client.example/", "wss://client.example/", "file:///etc/passwd", "javascript:alert(1)",

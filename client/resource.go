@@ -59,10 +59,7 @@ func (more Resources) ServedAt(base, resource string) bool {
 // normalOrigin lower-cases scheme and host of a URI and drops the port that is
 // its scheme's default.
 func normalOrigin(uri string) string {
-	scheme, rest, ok := strings.Cut(uri, "://")
-	if !ok {
-		return uri
-	}
+	scheme, rest, _ := strings.Cut(uri, "://")
 	authority, path := rest, ""
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		authority, path = rest[:i], rest[i:]

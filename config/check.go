@@ -60,6 +60,8 @@ type Checked struct {
 	TLS           *tls.Config  // nil behind a proxy
 	MailServer    *MailServer  // nil sends none
 	Level         slog.Level
+
+	listed bool // as Loaded has it
 }
 
 // Check does all of that, short of opening the database and listening. Every
@@ -70,16 +72,17 @@ func (l Loaded) Check() (Checked, error) {
 		return Checked{}, fault.BadConfig("run: grantkeeper init",
 			"configuration: there is none in %s, and base_urls is not set", DefaultFile)
 	}
-	return l.Config.Check()
+	return check(Checked{Config: l.Config, listed: l.listed})
 }
 
 // Check is that of a configuration which a program has put together.
-func (one Config) Check() (Checked, error) {
-	c := Checked{Config: one}
+func (one Config) Check() (Checked, error) { return check(Checked{Config: one}) }
+
+func check(c Checked) (Checked, error) {
 	var wrong []error
 	for _, step := range []func() error{
 		c.checkHosts, c.checkService, c.checkBranding, c.checkKey, c.checkPassword, c.CheckDatabase,
-		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkRetention, c.checkSignIn, c.checkOperators, c.checkClients, c.checkGateways, c.CheckServiceKey, c.CheckUpstream, c.CheckMCP, c.CheckPaths, c.CheckRules, c.CheckPreview, c.checkTLS, c.checkMail, c.CheckLog,
+		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkRetention, c.checkSignIn, c.checkOperators, c.checkClients, c.checkDocuments, c.checkGateways, c.CheckServiceKey, c.CheckUpstream, c.CheckMCP, c.CheckPaths, c.CheckRules, c.CheckPreview, c.checkTLS, c.checkMail, c.CheckLog,
 	} {
 		if err := step(); err != nil {
 			wrong = append(wrong, err)
@@ -144,7 +147,7 @@ func (c *Checked) checkPassword() (err error) {
 
 func (c *Checked) CheckDatabase() (err error) {
 	if name := c.Database.URLFile; name != "" {
-		if c.Database.URL, err = readDatabaseURL("database.url_file", name); err != nil {
+		if c.Database.URL, err = readDatabaseURL(name); err != nil {
 			return err
 		}
 	}
@@ -308,24 +311,6 @@ func (c *Checked) checkRetention() error {
 	}
 	if c.Journal.Retention < leastKept {
 		return fault.BadConfig(`write retention = "365d"`, "journal.retention: %s is less than a day", c.Journal.Retention)
-	}
-	return nil
-}
-
-// checkClients holds preregistered clients to the rules of any other. A bad
-// one stops the start (decision R6).
-func (c *Checked) checkClients() error {
-	seen := map[string]bool{}
-	for i, one := range c.Clients {
-		made, err := client.Preregistered(one.ID, one.Name, one.RedirectURIs, c.Hosts.Names())
-		if err == nil && seen[one.ID] {
-			err = errors.New("its id is given twice")
-		}
-		if err != nil {
-			return fault.BadConfig("correct the entry [[clients]]", "clients[%d] %q: %v", i, one.ID, err)
-		}
-		seen[one.ID] = true
-		c.Preregistered = append(c.Preregistered, made)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ type Config struct {
 	MCP       MCP       `toml:"mcp"`
 	Paths     []Path    `toml:"paths" doc:"paths that are guarded beside /api/v5, each for a service of its own; they go beyond the contract"`                     // decision V60
 	Rules     []Rule    `toml:"rules" doc:"what each call to the service touches, the first that matches decides; of more than selected roles nothing is refused"` // decision V20
-	Clients   []Client  `toml:"clients" doc:"clients that need not register: public, PKCE only; one that is taken out is disabled"`
+	Clients   Clients   `toml:"clients"`
 	Log       Log       `toml:"log"`
 
 	Operators []NamedOperator `toml:"operators" doc:"who signs in at the operators' console by name; without any, it has the password of operator.password_file alone"` // decision O6
@@ -230,13 +230,6 @@ type APILimit struct {
 	Rate         Rate   `toml:"rate" doc:"its requests in any window; the window is that of api.rate_limit"`
 }
 
-// Client is one preregistered client (decision R6).
-type Client struct {
-	ID           string   `toml:"id" doc:"its client ID"`
-	Name         string   `toml:"name" doc:"its name on pages"`
-	RedirectURIs []string `toml:"redirect_uris" doc:"1 to 5 https URIs, held to the rules of registration"`
-}
-
 // Log says what is logged on stderr, and how.
 type Log struct {
 	Level  string `toml:"level" env:"LOG_LEVEL" flag:"log-level" doc:"debug, info, warn or error"`
@@ -355,6 +348,8 @@ type Loaded struct {
 	Config
 	File    string            // "" when none was read
 	Origins map[string]Origin // by the key of the file; what is missing is a default
+
+	listed bool // the file has preregistered clients under the first name of their list
 }
 
 // Load puts the configuration together: a flag wins over the environment, the
@@ -433,16 +428,17 @@ func (l *Loaded) readFile(flag, env string) error {
 func (l *Loaded) decode(name string, text []byte) error {
 	var tree map[string]any
 	if err := toml.Unmarshal(text, &tree); err != nil {
-		return tomlError(name, err)
+		return tomlError(name, err, false)
 	}
-	if err := checkKinds(name, text); err != nil {
+	l.listed = listsClients(tree)
+	if err := checkKinds(name, text, l.listed); err != nil {
 		return err
 	}
-	if err := toml.Unmarshal(text, &l.Config); err != nil {
-		return tomlError(name, err)
+	if err := l.unmarshal(text); err != nil {
+		return tomlError(name, err, l.listed)
 	}
 	for _, s := range settings {
-		if within(tree, strings.Split(s.key, ".")) {
+		if within(tree, strings.Split(fileKey(s.key, l.listed), ".")) {
 			l.Origins[s.key] = "file"
 		}
 	}
@@ -452,9 +448,10 @@ func (l *Loaded) decode(name string, text []byte) error {
 	return nil
 }
 
-// asWritten is Config with a text for each value that is read from one. The
-// decoder would take a bare number for a Duration as well, and as nanoseconds.
-var asWritten = textual(reflect.TypeFor[Config]())
+// asWritten is Config with a text for each value that is read from one, and the same
+// of a file that lists its clients. The decoder would take a bare number for a
+// Duration as well, and as nanoseconds.
+var asWritten = map[bool]reflect.Type{false: textual(reflect.TypeFor[Config]()), true: textual(reflect.TypeFor[listed]())}
 
 func textual(t reflect.Type) reflect.Type {
 	switch {
@@ -467,23 +464,25 @@ func textual(t reflect.Type) reflect.Type {
 	}
 	var fields []reflect.StructField
 	for _, f := range reflect.VisibleFields(t) {
-		fields = append(fields, reflect.StructField{Name: f.Name, Type: textual(f.Type), Tag: f.Tag})
+		if !f.Anonymous { // its fields are visible, too
+			fields = append(fields, reflect.StructField{Name: f.Name, Type: textual(f.Type), Tag: f.Tag})
+		}
 	}
 	return reflect.StructOf(fields)
 }
 
 // checkKinds refuses a key that does not exist, and a value of another kind
 // than its setting's. The text is TOML: nothing else is left to be refused here.
-func checkKinds(name string, text []byte) error {
-	err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(reflect.New(asWritten).Interface())
+func checkKinds(name string, text []byte, listed bool) error {
+	err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(reflect.New(asWritten[listed]).Interface())
 	var bad *toml.DecodeError
 	if !errors.As(err, &bad) || errors.As(err, new(*toml.StrictMissingError)) {
-		return tomlError(name, err)
+		return tomlError(name, err, listed)
 	}
 	line, _ := bad.Position()
 	what, key := "a table is wanted", strings.Join(bad.Key(), ".")
 	for _, s := range settings {
-		if s.key == key || s.field.Type.Kind() == reflect.Map && strings.HasPrefix(key, s.key+".") {
+		if s.key == settingKey(key, listed) || s.field.Type.Kind() == reflect.Map && strings.HasPrefix(key, s.key+".") {
 			what = s.wanted()
 		}
 	}
@@ -501,28 +500,30 @@ func within(tree map[string]any, path []string) bool {
 
 // tomlError says in which line the fault is and, for each unknown key, which
 // known one is nearest.
-func tomlError(name string, err error) error {
+func tomlError(name string, err error, listed bool) error {
 	if err == nil {
 		return nil
 	}
-	var missing *toml.StrictMissingError
-	if errors.As(err, &missing) {
+	if missing, ok := errors.AsType[*toml.StrictMissingError](err); ok {
 		var all []error
 		for _, unknown := range missing.Errors {
 			line, _ := unknown.Position()
 			key := strings.Join(unknown.Key(), ".")
-			all = append(all, fault.BadConfig(didYouMean(key, fileKeys()), "%s:%d: unknown setting %s", name, line, key))
+			all = append(all, fault.BadConfig(nearest(key, listed), "%s:%d: unknown setting %s", name, line, key))
 		}
 		return fault.Join(all)
 	}
 	var bad *toml.DecodeError
 	if errors.As(err, &bad) {
 		line, _ := bad.Position()
-		what := strings.TrimPrefix(bad.Error(), "toml: ")
+		what, do := strings.TrimPrefix(bad.Error(), "toml: "), "correct that line"
 		if key := strings.Join(bad.Key(), "."); key != "" {
+			if settingKey(key, true) != key && strings.Contains(what, "already exists") {
+				do = asTable
+			}
 			what = key + ": " + what
 		}
-		return fault.BadConfig("correct that line", "%s:%d: %s", name, line, what)
+		return fault.BadConfig(do, "%s:%d: %s", name, line, what)
 	}
 	return fault.BadConfig("correct the file", "%s: %v", name, err)
 }

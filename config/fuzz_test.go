@@ -12,7 +12,7 @@ import (
 // Whatever a file holds, its faults are told with exit code 3.
 func FuzzConfig(f *testing.F) {
 	for _, s := range []string{
-		"base_urls = [\"https://a.example\"]", "[http]\nlisten=1", "[[clients]]\nid='x'", "[session]\nidle = \"1d\"", "a.b.c = 1", "[limiter]\nnetworks=[{cidr='x'}]", "= =", "[api]\nrate_limit=\"1/1s\"",
+		"base_urls = [\"https://a.example\"]", "[http]\nlisten=1", "[[clients]]\nid='x'", "clients = [{id = 'x'}]", "[clients]\ndesktop = true\n[[clients.preregistered]]\nid = 'x'", "[[Clients]]\ndesktop = 1", "[session]\nidle = \"1d\"", "a.b.c = 1", "[limiter]\nnetworks=[{cidr='x'}]", "= =", "[api]\nrate_limit=\"1/1s\"",
 	} {
 		f.Add(s)
 	}

@@ -245,15 +245,13 @@ func ListenerURL(listen string) (base, name string, err error) {
 	return "http://" + net.JoinHostPort(host, port), host, nil
 }
 
-// ParseBaseAnywhere is parseBase, and plain http everywhere: who asks is not
+// ParseBaseAnywhere is ParseBase, and plain http everywhere: who asks is not
 // who serves. A slash at the end is forgiven.
-func ParseBaseAnywhere(s string) (base, host, name string, err error) {
+func ParseBaseAnywhere(s string) (base, name string, err error) {
 	s = strings.TrimSuffix(s, "/")
-	base, host, name, err = ParseBase(strings.Replace(s, "http://", "https://", 1))
+	base, _, name, err = ParseBase(strings.Replace(s, "http://", "https://", 1))
 	if err == nil && strings.HasPrefix(s, "http://") {
-		base = "http" + strings.TrimPrefix(base, "https")
-		host = strings.TrimSuffix(host, ":80")
-		base = strings.TrimSuffix(base, ":80")
+		base = strings.TrimSuffix("http"+strings.TrimPrefix(base, "https"), ":80")
 	}
-	return base, host, name, err
+	return base, name, err
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/token"
 )
 
 // EditKeys changes a key file, which is there whole before and after.
@@ -22,15 +24,38 @@ func EditKeys(name string, edit func([]NumberedKey) []NumberedKey) error {
 	if err != nil {
 		return fault.BadConfig(BadKeyFile, "secret_key_file: %s: %v", name, err)
 	}
-	var text strings.Builder
-	text.WriteString("# Secret keys by number. They seal tokens: keep them, and apart from backups of the database.\n")
-	for _, k := range edit(keys) {
-		fmt.Fprintf(&text, "%d:%s\n", k.Number, base64.StdEncoding.EncodeToString(k.Secret[:]))
-	}
-	if err := replaceFile(name, []byte(text.String())); err != nil {
+	if err := replaceFile(name, keyText(edit(keys))); err != nil {
 		return fault.CannotOpen(ifDenied(err, "see that there is room for it, and that its folder can be written"), "secret_key_file: %v", err)
 	}
 	return nil
+}
+
+func keyText(keys []NumberedKey) []byte {
+	var text strings.Builder
+	text.WriteString("# Secret keys by number. They seal tokens: keep them, and apart from backups of the database.\n")
+	for _, k := range keys {
+		fmt.Fprintf(&text, "%d:%s\n", k.Number, base64.StdEncoding.EncodeToString(k.Secret[:]))
+	}
+	return []byte(text.String())
+}
+
+// MakeKeys writes a key file with one new key where there is no file. It is there whole, and
+// its owner's alone, or not at all.
+func MakeKeys(name string, number int) (*token.Key, error) {
+	one := NumberedKey{Number: number}
+	rand.Read(one.Secret[:])
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
+	if err == nil {
+		defer os.Remove(f.Name())
+		_, err = f.Write(keyText([]NumberedKey{one}))
+		if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+			err = os.Link(f.Name(), name) // never over another one
+		}
+	}
+	if err != nil {
+		return nil, fault.CannotOpen(ifDenied(err, "see that there is room for it, and that its folder can be written"), "secret_key_file: %v", err)
+	}
+	return token.NewKey(one.Number, one.Secret), nil
 }
 
 // replaceFile puts content in a file's place, with its mode and owner.

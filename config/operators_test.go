@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/provider"
 	"github.com/grantkeeper/grantkeeper/signin"
@@ -113,6 +114,18 @@ func TestOperatorsAreShownWithoutHash(t *testing.T) {
 	for _, text := range []string{shown.String(), string(asJSON)} {
 		if strings.Contains(text, "argon2id") || !strings.Contains(text, "(set)") || !strings.Contains(text, "ingrid@ops.example") {
 			t.Errorf("shown: %s", text)
+		}
+	}
+}
+
+func TestListenerURL(t *testing.T) {
+	for listen, want := range map[string]string{
+		"127.0.0.1:8081": "http://127.0.0.1:8081", ":8081": "http://127.0.0.1:8081", "0.0.0.0:1": "http://127.0.0.1:1",
+		"[::]:8081": "http://[::1]:8081", "[::1]:8081": "http://[::1]:8081", "localhost:8081": "http://localhost:8081", "192.0.2.7:81": "http://192.0.2.7:81",
+		"off": "", "8081": "",
+	} {
+		if got, _, err := ListenerURL(listen); got != want || (err != nil) != (want == "") || err != nil && fault.CodeOf(err) != fault.Config {
+			t.Errorf("%s: %q, %v; want %q", listen, got, err, want)
 		}
 	}
 }

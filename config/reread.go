@@ -8,7 +8,7 @@ import (
 // rereadSettings are those that SIGHUP changes; a setting of a list goes with
 // its list. The others need a restart.
 var rereadSettings = []string{
-	"base_urls", "http.trusted_proxies", "http.forwarded_header", "http.tls_cert_file", "http.tls_key_file", "limiter.networks", "api.limits", "clients", "log.level", "rules", "service.unlisted",
+	"base_urls", "http.trusted_proxies", "http.forwarded_header", "http.tls_cert_file", "http.tls_key_file", "limiter.networks", "api.limits", "clients.metadata_documents", "clients.desktop", "clients.preregistered", "log.level", "rules", "service.unlisted",
 	"branding.logo_file", "branding.accent", "branding.accent_dark", "branding.support_url", "branding.links",
 	"operator.hosts", "operator.password_file", "operator.public_url", "operators", "gateway.keys", "service.key_file", "api.upstream_key_file",
 }

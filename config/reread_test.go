@@ -13,7 +13,7 @@ import (
 
 func TestNeedRestart(t *testing.T) {
 	a, b := Checked{Config: Defaults()}, Checked{Config: Defaults()}
-	b.BaseURLs, b.Log.Level, b.Clients = []string{"https://x.example"}, "debug", []Client{{ID: "x"}}
+	b.BaseURLs, b.Log.Level, b.Clients = []string{"https://x.example"}, "debug", Clients{[]string{"any"}, true, []Client{{ID: "x"}}}
 	b.HTTP.TrustedProxies, b.Limiter.Networks, b.HTTP.TLSCertFile, b.HTTP.TLSKeyFile = []string{"10.0.0.0/8"}, []Network{{}}, "c", "k"
 	if got := NeedRestart(&a, &b); len(got) != 0 {
 		t.Errorf("what is reread needs a restart: %v", got)

@@ -46,25 +46,25 @@ type rulesFile struct {
 	Rules []Rule `toml:"rules"`
 }
 
-// ReadRules reads a file with [[rules]] and nothing else. Every error is an
-// fault.Error with code 3, or several.
-func ReadRules(name, unlisted string) (*rules.Rules, error) {
+// ReadRules reads a file with [[rules]] and nothing else; what none of them names is as
+// without service.unlisted. Every error is a fault.Error with code 3, or several.
+func ReadRules(name string) (*rules.Rules, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return nil, fault.BadConfig(ifDenied(err, "correct the path"), "rules: %v", err)
 	}
 	if err := toml.Unmarshal(text, new(map[string]any)); err != nil {
-		return nil, tomlError(name, err)
+		return nil, tomlError(name, err, false)
 	}
-	if err := checkKinds(name, text); err != nil {
+	if err := checkKinds(name, text, false); err != nil {
 		return nil, err
 	}
 	var file rulesFile
 	d := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
 	if err := d.Decode(&file); err != nil {
-		return nil, tomlError(name, err)
+		return nil, tomlError(name, err, false)
 	}
-	return CompileRules(file.Rules, unlisted, nil)
+	return CompileRules(file.Rules, "", nil)
 }
 
 // Trusting is said while a service alone decides what selected roles allow

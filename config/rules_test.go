@@ -45,7 +45,7 @@ func TestCheckRules(t *testing.T) {
 
 // A file of rules has [[rules]] alone.
 func TestReadRules(t *testing.T) {
-	r, err := ReadRules(write(t, "rules.toml", someRules, 0o644), "")
+	r, err := ReadRules(write(t, "rules.toml", someRules, 0o644))
 	if err != nil || r.Empty() || len(r.Unreachable()) != 0 {
 		t.Errorf("%v, %v", r, err)
 	}
@@ -57,12 +57,12 @@ func TestReadRules(t *testing.T) {
 		"rules = [\n":                              ":",
 		someRules + "[[rules]]\nTouches = \"x\"\n": `rules[2] "": `,
 	} {
-		_, err := ReadRules(write(t, "rules.toml", text, 0o644), "")
+		_, err := ReadRules(write(t, "rules.toml", text, 0o644))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
-	if _, err := ReadRules("/nowhere/rules.toml", ""); err == nil {
+	if _, err := ReadRules("/nowhere/rules.toml"); err == nil {
 		t.Error("a file that is not there")
 	}
 }

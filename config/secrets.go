@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/fault"
@@ -20,7 +21,8 @@ import (
 // MinPassword is the least length of the operators' password, in characters.
 const MinPassword = 8
 
-// readSecret reads a small file that nobody but its owner may read or write.
+// readSecret reads a small file that nobody but its owner may read or write; what is
+// root's may be read by the group of this process as well.
 func readSecret(what, name, hint string) ([]byte, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -30,7 +32,7 @@ func readSecret(what, name, hint string) ([]byte, error) {
 		return nil, fault.BadConfig(ifDenied(err, hint), "%s: %v", what, err)
 	case !info.Mode().IsRegular() || info.Size() > 64<<10:
 		return nil, fault.BadConfig(hint, "%s: %s is not a small file", what, name)
-	case info.Mode().Perm()&0o077 != 0:
+	case open(info, os.Getegid()):
 		return nil, fault.BadConfig("chmod 600 "+name, "%s: others than its owner may read %s (mode %04o)", what, name, info.Mode().Perm())
 	}
 	b, err := os.ReadFile(name)
@@ -38,6 +40,18 @@ func readSecret(what, name, hint string) ([]byte, error) {
 		return nil, fault.BadConfig(ifDenied(err, hint), "%s: %v", what, err)
 	}
 	return b, nil
+}
+
+// open says whether others than the owner, and root, may read or write a file. The
+// process's own group may read what is root's: so a container gets its secrets, whose
+// files Kubernetes gives to nobody but root and a group (fsGroup).
+func open(info fs.FileInfo, group int) bool {
+	mode := info.Mode().Perm()
+	of, ok := info.Sys().(*syscall.Stat_t)
+	if ok && of.Uid == 0 && int(of.Gid) == group && group != 0 {
+		mode &^= 0o040
+	}
+	return mode&0o077 != 0
 }
 
 // ifDenied is what mends a file that cannot be read: another user, where it is
@@ -62,8 +76,8 @@ func ReadPassword(name string) (string, error) {
 }
 
 // readDatabaseURL reads a URL that may have a password, and never repeats it.
-func readDatabaseURL(what, name string) (string, error) {
-	const hint = "write one line into it: postgres://user:password@host:5432/database"
+func readDatabaseURL(name string) (string, error) {
+	const what, hint = "database.url_file", "write one line into it: postgres://user:password@host:5432/database"
 	b, err := readSecret(what, name, hint)
 	if err != nil {
 		return "", err
@@ -94,10 +108,10 @@ func readGatewayKey(what, name string) (string, error) {
 
 // BadKeyFile says how to mend a key file that cannot be read: a new key would
 // open nothing of what there is.
-const BadKeyFile = "correct it, or bring back the one that the database was made with"
+const BadKeyFile = "correct it, or bring back the one that the database was made with; if that is nowhere, move this one away: grantkeeper keys replace-lost"
 
 func ReadKeys(name string) ([]*token.Key, error) {
-	b, err := readSecret("secret_key_file", name, "bring back the one that the database was made with; for a new installation: grantkeeper init")
+	b, err := readSecret("secret_key_file", name, "bring back the one that the database was made with, and if it is nowhere: grantkeeper keys replace-lost; for a new installation: grantkeeper init")
 	if err != nil {
 		return nil, err
 	}

@@ -236,6 +236,18 @@ func TestDidInTheReadersZone(t *testing.T) {
 	tor.Get(didAt(id)).Says("Today 1 change", "07:00 Changed “Late”", "Nothing was recorded before 22 November 2026, 07:00.")
 }
 
+// What was not done is told of, and is no change.
+func TestDidNotIsNoChange(t *testing.T) {
+	s := newSite(t)
+	tor := s.SignedIn("tor")
+	id, r := tor.Connect(), s.Recording()
+	for _, outcome := range []activity.Outcome{activity.Done, activity.Failed, activity.Unanswered, activity.Refused} {
+		r.Begin().Done(id, pagetest.Deed(identity.Item{Title: "Plan", Did: identity.Changed}, outcome))
+	}
+	s.Do(r.Flush())
+	tor.Get(didAt(id)).Says("Today 2 changes1 refused", "Not done")
+}
+
 // Where nothing is kept the page says so, and nothing leads to it.
 func TestDidWhereNothingIsKept(t *testing.T) {
 	place := pagetest.NewPlace(t)

@@ -65,7 +65,7 @@ type endedApproval struct {
 
 // Reused reports whether an old code or refresh token was presented again.
 func (e endedApproval) Reused() bool {
-	return e.Reason == approval.RefreshReused || e.Reason == approval.CodeReused
+	return reused(e.Reason)
 }
 
 // apps is GET /organizations/{organization}/profile/api.
@@ -163,7 +163,7 @@ func (view *appsPage) list(v *page.Visit, o org.Organization, rows []store.Appro
 	for _, r := range rows {
 		if ended(r) {
 			view.Ended = append(view.Ended, endedApproval{
-				App: page.AppOf(r.ClientName, r.RedirectURI, r.Preregistered), Had: l.Gave(r.Grant),
+				App: page.AppOf(r.Client, r.ClientName, r.RedirectURI, r.Preregistered), Had: l.Gave(r.Grant),
 				When: page.At(r.EndedAt, v.Now), Used: page.LastUse(r, v.Now), Reason: r.Reason, id: r.ID, at: r.EndedAt,
 			})
 			continue
@@ -173,7 +173,7 @@ func (view *appsPage) list(v *page.Visit, o org.Organization, rows []store.Appro
 			i = len(view.Apps)
 			place[r.Client] = i
 			view.Apps = append(view.Apps, connected{
-				App: page.AppOf(r.ClientName, r.RedirectURI, r.Preregistered), Revoke: revokePath(o.ID, r.Client),
+				App: page.AppOf(r.Client, r.ClientName, r.RedirectURI, r.Preregistered), Revoke: revokePath(o.ID, r.Client),
 			})
 		}
 		c := &view.Apps[i]
@@ -245,7 +245,7 @@ func (s *Server) revokePage(v *page.Visit) error {
 	}
 	r := rows[0]
 	view := &revokePage{Frame: s.Frame(v, "revoke.title"), Organization: o.Name,
-		Here: revokePath(o.ID, r.Client), Back: page.AppsPath(o.ID), App: page.AppOf(r.ClientName, r.RedirectURI, r.Preregistered)}
+		Here: revokePath(o.ID, r.Client), Back: page.AppsPath(o.ID), App: page.AppOf(r.Client, r.ClientName, r.RedirectURI, r.Preregistered)}
 	view.Other = true
 	return s.Show(v, http.StatusOK, revokeTemplate, view)
 }

@@ -135,7 +135,7 @@ func TestEnded(t *testing.T) {
 		approval.Unused:        "Ended after a long time without use today", approval.KeyRetired: "Ended today at 10:00: Svalinn retired the key of its access",
 		approval.Restored: "Ended today at 10:00: Svalinn was restored from a backup", approval.StateLost: "Ended today at 10:00: Svalinn had lost the state of this connection",
 		approval.CodeReused: "Ended today at 10:00: an old key was used again", approval.EndedOnDate: "Ended on 21 November 2026, its end date",
-		approval.AppBlocked: "Nordlys Cooperative blocked this app today at 10:00",
+		approval.AppBlocked: "Nordlys Cooperative blocked this app today at 10:00", approval.RedirectGone: "Ended today at 10:00: the app gave up the address that this access went to",
 	}
 	for _, reason := range approval.Reasons { // each in its own words, or as below
 		if words := says[reason]; words == "" && !slices.Contains([]approval.Reason{approval.RevokedByPerson, approval.NeverConnected, approval.LeftOrganization,

@@ -98,7 +98,7 @@ func (s *Server) rulingAt(v *page.Visit, c client.Client, p question, organizati
 // showAsking shows the page that offers to ask an admin, or whoever has asked and
 // waits, that page. Nothing is stored by looking.
 func (s *Server) showAsking(v *page.Visit, c client.Client, p question, at ruling, chosen choices, how showing) error {
-	r, err := s.Store.RequestOf(v.R.Context(), at.Organization.ID, v.Person.ID, client.HostOf(p.RedirectURI))
+	r, err := s.Store.RequestOf(v.R.Context(), at.Organization.ID, v.Person.ID, client.HostsOf(c.ID, p.RedirectURI, c.Preregistered).App)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 	case err != nil:
@@ -114,7 +114,7 @@ func (s *Server) showAsking(v *page.Visit, c client.Client, p question, at rulin
 	if len(how.faults) > 0 {
 		title = "asking.error"
 	}
-	view := &askingPage{Frame: s.Frame(v, title), App: page.NewApp(c, p.RedirectURI), Registered: page.Ago(c.IssuedAt, v.Now),
+	view := &askingPage{Frame: s.Frame(v, title), App: s.app(c, p.authorization), Registered: page.Ago(c.IssuedAt, v.Now),
 		Request: s.sealQuestion(p), ID: at.Organization.ID, Organization: at.Organization.Name, Admins: len(admins) > 0, Message: chosen.message, Old: how.old}
 	view.Slim = false
 	view.Withdrawn = s.JustDone(v, sealedWithdrawn, v.R.URL.Query().Get("withdrawn")) != ""
@@ -166,7 +166,9 @@ func (s *Server) showAsked(v *page.Visit, c client.Client, p question, at ruling
 	if err != nil {
 		return err
 	}
-	view := &askedPage{Frame: s.Frame(v, "asking.sent"), App: page.AppOf(r.Name, p.RedirectURI, c.Preregistered), Request: s.sealQuestion(p),
+	asked := c
+	asked.Name = r.Name
+	view := &askedPage{Frame: s.Frame(v, "asking.sent"), App: s.app(asked, p.authorization), Request: s.sealQuestion(p),
 		ID: at.Organization.ID, Organization: at.Organization.Name, Admins: admins, Message: r.Message, When: page.At(r.AskedAt, v.Now), Mailed: s.Mails}
 	view.Slim = false
 	view.Same, view.Instead = s.SealPath(p.askedPath(view.ID)), s.SealPath(p.path())
@@ -223,9 +225,9 @@ func readMessage(sent string) (string, grantset.Fault) {
 }
 
 // withdraw answers the page of a request by taking it back. Done twice, it is no error.
-func (s *Server) withdraw(v *page.Visit, p question, organization string) error {
+func (s *Server) withdraw(v *page.Visit, c client.Client, p question, organization string) error {
 	ctx := v.R.Context()
-	r, err := s.Store.RequestOf(ctx, organization, v.Person.ID, client.HostOf(p.RedirectURI))
+	r, err := s.Store.RequestOf(ctx, organization, v.Person.ID, client.HostsOf(c.ID, p.RedirectURI, c.Preregistered).App)
 	if err == nil && r.State == store.RequestOpen {
 		_, err = s.Store.Withdraw(ctx, r.ID, v.Person.ID, s.Act(v))
 	}

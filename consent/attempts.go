@@ -13,7 +13,7 @@ import (
 
 // keys name the walk of a request of a client that is known.
 func (a authorization) keys(v *page.Visit, c client.Client) attempt.Keys {
-	k := attempt.Keys{Client: c.ID, Name: c.Name, Host: client.HostOf(a.RedirectURI), Walk: attempt.WalkOf(c.ID, a.Challenge)}
+	k := attempt.Keys{Client: c.ID, Name: c.Name, Host: client.HostsOf(c.ID, a.RedirectURI, c.Preregistered).App, Walk: attempt.WalkOf(c.ID, a.Challenge)}
 	if v.SignedIn() && !v.Acting() {
 		k.Person = v.Person.ID
 	}
@@ -52,6 +52,14 @@ func (s *Server) sawNoClient(v *page.Visit, id, redirectURI string, p parameters
 	}
 	o := attempt.Observation{Step: attempt.Authorize, Outcome: attempt.Failed, Status: http.StatusBadRequest, Reason: attempt.ClientUnknown}
 	var refused page.Refusal
+	if undocumented, ok := errors.AsType[noDocument](err); ok {
+		o.Reason, o.Host, o.Status = undocumented.reason, undocumented.host, undocumented.Status
+		if c, err := s.Store.Client(v.R.Context(), id); err == nil {
+			o.Client, o.Name = c.ID, c.Name
+		}
+		s.Seen(v.R, o)
+		return
+	}
 	switch c, known := s.Store.Client(v.R.Context(), id); {
 	case !errors.As(err, &refused):
 		return
@@ -72,7 +80,7 @@ func hostOfFirst(c client.Client) string {
 	if len(c.RedirectURIs) == 0 {
 		return ""
 	}
-	return client.HostOf(c.RedirectURIs[0])
+	return client.HostsOf(c.ID, c.RedirectURIs[0], c.Preregistered).App
 }
 
 // sawFault tells of a request that is not in order.
@@ -132,7 +140,7 @@ func (s *Server) sawSignIn(v *page.Visit, path string, what attempt.What) {
 		return
 	}
 	p := parseParameters(query)
-	id, _ := p.client()
+	id := p.client()
 	redirectURI, _ := p.one("redirect_uri")
 	c, err := s.client(v, id, redirectURI)
 	if err != nil {

@@ -32,9 +32,9 @@ func (s *Server) ask(v *page.Visit) error {
 // there as themselves, with a page about it, and every other one as it deserves.
 func (s *Server) requested(v *page.Visit, show func(client.Client, authorization, parameters) error) error {
 	p := parseParameters(v.R.URL.RawQuery)
-	id, _ := p.client()
+	id := p.client()
 	redirectURI, _ := p.one("redirect_uri")
-	c, err := s.client(v, id, redirectURI)
+	c, err := s.clientOf(v, id, redirectURI, true)
 	if err != nil {
 		s.sawNoClient(v, id, redirectURI, p, err)
 	}
@@ -46,6 +46,9 @@ func (s *Server) requested(v *page.Visit, show func(client.Client, authorization
 		return err
 	}
 	a, wrong := p.authorization(id, redirectURI, v.Base, s.Resources)
+	if err := s.waits(v, c, a); err != nil {
+		return err
+	}
 	if wrong == nil {
 		s.sawRequest(v, c, a, p)
 	}
@@ -75,13 +78,22 @@ func answered(apps string) error {
 	return page.Refusal{Status: http.StatusConflict, Why: "answered", Titled: "refused.answered.short", Apps: apps}
 }
 
-// client gives the client of a request and checks the redirect URI. Nothing
-// else is looked at before (decision A1).
+// client is clientOf, of a request that was looked at before.
 func (s *Server) client(v *page.Visit, id, redirectURI string) (client.Client, error) {
+	return s.clientOf(v, id, redirectURI, false)
+}
+
+// clientOf gives the client of a request and checks the redirect URI. Nothing
+// else is looked at before (decision A1). Of one that has just arrived the client's
+// metadata document is asked for, where it has one.
+func (s *Server) clientOf(v *page.Visit, id, redirectURI string, arriving bool) (client.Client, error) {
 	if id == "" {
 		return client.Client{}, unknownClient("missing or malformed")
 	}
 	c, err := s.Store.Client(v.R.Context(), id)
+	if client.IsURL(id) && (errors.Is(err, store.ErrNotFound) || err == nil && !c.Preregistered && !c.Disabled) {
+		c, err = s.documented(v, id, c, arriving)
+	}
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return client.Client{}, unknownClient("unknown")
@@ -105,13 +117,14 @@ func (s *Server) asks(v *page.Visit, path string) *page.App {
 		return nil
 	}
 	p := parseParameters(query)
-	id, _ := p.client()
+	id := p.client()
 	redirectURI, _ := p.one("redirect_uri")
 	c, err := s.client(v, id, redirectURI)
 	if err != nil {
 		return nil
 	}
-	return new(page.NewApp(c, redirectURI))
+	state, _ := p.one("state")
+	return new(s.app(c, authorization{RedirectURI: redirectURI, State: []byte(state)}))
 }
 
 // faulty answers a request whose client and redirect URI are right and
@@ -135,7 +148,7 @@ func (s *Server) faulty(v *page.Visit, c client.Client, a authorization, f fault
 	}
 	return s.Show(v, http.StatusBadRequest, faultTemplate, &faultPage{
 		Frame: s.Frame(v, "refused.app.short"),
-		App:   page.NewApp(c, a.RedirectURI), Code: f.code, Description: f.description, Back: exactLink(back),
+		App:   s.app(c, a), Code: f.code, Description: f.description, Back: exactLink(back),
 	})
 }
 
@@ -189,6 +202,9 @@ func (s *Server) decide(v *page.Visit) error {
 		return s.ToSignIn(v, s.withChoices(p.path(), p.Person, form))
 	}
 	c, err := s.client(v, p.Client, p.RedirectURI)
+	if err == nil {
+		err = s.waits(v, c, p.authorization)
+	}
 	if err != nil {
 		return err
 	}
@@ -204,7 +220,7 @@ func (s *Server) decide(v *page.Visit) error {
 	case page.One(form, "decision") == "cancel":
 		return s.cancel(v, c, p)
 	case page.One(form, "decision") == "withdraw":
-		return s.withdraw(v, p, page.One(form, "organization"))
+		return s.withdraw(v, c, p, page.One(form, "organization"))
 	case page.One(form, "decision") == "ask" && !form.Has("action") && !p.old(v.Now):
 		return s.askAdmin(v, c, p, form)
 	case !slices.Contains([]string{"approve", "ask"}, page.One(form, "decision")) || form.Has("action") || form.Has("bulk"):
@@ -252,7 +268,7 @@ func (s *Server) approve(v *page.Visit, c client.Client, p question, form url.Va
 	handle, issued, err := s.Store.Approve(ctx, store.Answer{
 		Handle: s.handleOf(p), Client: c.ID, Person: v.Person.ID, Organization: choice.Offer.Organization.ID,
 		Grant: choice.Set, EndsAt: endsAt(days, v.Now), RedirectURI: p.RedirectURI, Issuer: p.Issuer, Challenge: p.Challenge,
-		Replace: page.One(form, "replace") == "1",
+		Replace: page.One(form, "replace") == "1", Bound: p.bindsTo(),
 	}, s.Act(v))
 	switch {
 	case errors.Is(err, store.ErrAnswered):
@@ -324,7 +340,7 @@ type actingPage struct {
 func (s *Server) showActing(v *page.Visit, c client.Client, p question) error {
 	s.refused(v, c.ID, "impersonating")
 	s.sawAt(v, c, p, "", attempt.ActingAs)
-	view := &actingPage{Frame: s.Frame(v, "acting.short"), App: page.NewApp(c, p.RedirectURI), Request: s.sealQuestion(p)}
+	view := &actingPage{Frame: s.Frame(v, "acting.short"), App: s.app(c, p.authorization), Request: s.sealQuestion(p)}
 	view.Stops = false // the page has its own button
 	view.Instead = s.SealPath(p.path())
 	return s.Show(v, http.StatusForbidden, actingTemplate, view)
@@ -340,7 +356,7 @@ func (s *Server) decideActing(v *page.Visit, c client.Client, p question, form u
 			return err
 		}
 		if !v.SignedIn() {
-			return v.See(s.SignIn.SignInPath(s.SealPath(p.path()), true))
+			return v.See(s.SignIn.SignInPath(s.SealPath(p.path())))
 		}
 		return v.See(p.path())
 	case ours && page.One(form, "decision") == "cancel":

@@ -2,6 +2,7 @@ package consent
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"net/http"
@@ -101,6 +102,11 @@ var faults = []struct {
 	{"method plain", pagetest.Request("code_challenge_method", "plain").Encode(), "invalid_request", true},
 	{"method in another case", pagetest.Request("code_challenge_method", "s256").Encode(), "invalid_request", true},
 	{"method twice", pagetest.Request().Encode() + "&code_challenge_method=S256", "invalid_request", true},
+	{"dpop_jkt of 42", pagetest.Request("dpop_jkt", pagetest.Challenge()[1:]).Encode(), "invalid_request", true},
+	{"dpop_jkt of 44", pagetest.Request("dpop_jkt", pagetest.Challenge()+"A").Encode(), "invalid_request", true},
+	{"dpop_jkt in base64", pagetest.Request("dpop_jkt", strings.Repeat("+", 43)).Encode(), "invalid_request", true},
+	{"dpop_jkt in another spelling", pagetest.Request("dpop_jkt", strings.Repeat("A", 42)+"B").Encode(), "invalid_request", true},
+	{"dpop_jkt twice", pagetest.Request("dpop_jkt", pagetest.Challenge()).Encode() + "&dpop_jkt=" + pagetest.Challenge(), "invalid_request", true},
 	{"other scope", pagetest.Request("scope", "admin").Encode(), "invalid_scope", true},
 	{"more scopes", pagetest.Request("scope", "api admin").Encode(), "invalid_scope", true},
 	{"scope twice", pagetest.Request("scope", "api").Encode() + "&scope=api", "invalid_request", true},
@@ -215,6 +221,31 @@ func TestRequestsInOrder(t *testing.T) {
 				t.Errorf("chosen at first: %v", form)
 			}
 		})
+	}
+}
+
+// Decision T15: the key that a code is for goes from the request into the approval, through
+// signing in too.
+func TestApproveForAKey(t *testing.T) {
+	s := newSite(t)
+	jkt := pagetest.Challenge() // any hash is one
+	want, err := base64.RawURLEncoding.DecodeString(jkt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := s.Browser().Get(pagetest.Authorize("dpop_jkt", jkt)).Follow().Want(http.StatusOK)
+	back := pagetest.SignIn(in, "ada@nordlys.example", pagetest.Password).Follow().Want(http.StatusOK)
+	code := back.Approve().Sent(pagetest.Callback).Get("code")
+	if row := s.Approvals("ada")[0]; string(row.Bound[:]) != string(want) {
+		t.Errorf("bound to %x, want %x", row.Bound, want)
+	}
+	if v := s.Exchange(code); v != approval.WrongKey {
+		t.Errorf("an exchange without the key: %v", v)
+	}
+	s.Pass(time.Second) // rows are listed by the second
+	s.SignedIn("ada").Get(pagetest.Authorize()).Approve().Sent(pagetest.Callback)
+	if row := s.Approvals("ada")[0]; row.Bound != (approval.Thumbprint{}) {
+		t.Errorf("without dpop_jkt bound to %x", row.Bound)
 	}
 }
 
@@ -793,9 +824,7 @@ func TestForms(t *testing.T) {
 	good.Set("decision", "approve")
 	with := func(name, value string) url.Values {
 		form := url.Values{}
-		for k, v := range good {
-			form[k] = v
-		}
+		maps.Copy(form, good)
 		if form.Set(name, value); value == "" {
 			form.Del(name)
 		}

@@ -41,7 +41,7 @@ func (s *Server) rulings(v *page.Visit, c client.Client, redirectURI string, ope
 	var all []ruling
 	for _, o := range open {
 		at := ruling{Offer: o, policy: policies[o.Organization.ID]}
-		at.rule, at.by = at.policy.Decide(client.HostOf(redirectURI), c.Name, v.Person.ID, c.Preregistered)
+		at.rule, at.by = at.policy.Decide(client.HostsOf(c.ID, redirectURI, c.Preregistered), c.Name, v.Person.ID, c.Preregistered)
 		all = append(all, at)
 	}
 	return all, nil
@@ -168,7 +168,7 @@ type blockedAt struct {
 }
 
 func (s *Server) showBlocked(v *page.Visit, c client.Client, p question, all []ruling, how showing) error {
-	view := &blockedPage{Frame: s.Frame(v, "blocked.title"), App: page.NewApp(c, p.RedirectURI), Request: s.sealQuestion(p)}
+	view := &blockedPage{Frame: s.Frame(v, "blocked.title"), App: s.app(c, p.authorization), Request: s.sealQuestion(p)}
 	view.Slim = false
 	for _, at := range all {
 		by, err := s.decidedBy(v, at)

@@ -162,6 +162,23 @@ func TestNarrowed(t *testing.T) {
 	}
 }
 
+// What an organization has to be asked about by now can be narrowed, and the page says why
+// it cannot be widened (decision P18).
+func TestWideningSaysWhy(t *testing.T) {
+	s := newSite(t)
+	ada := s.SignedIn("ada")
+	id := ada.Connect("grant", "roles", "role:treasurer", "read")
+	s.rulesFor("nordlys", "person:ada", policy.Policy{Unknown: policy.Ask})
+	path := editPath("nordlys", id)
+	ada.Get(path).Press(path, "role:treasurer", "change", "decision", "save").Want(422).
+		Says("Your organization does not let this app be given more for now. What it has stays, and you can take some of it away.")
+	if row := s.Approvals("ada")[0]; row.Grant.EncodePicks() != "treasurer=read" {
+		t.Errorf("it is now %s", row.Grant.EncodePicks())
+	}
+	s.rulesFor("nordlys", "person:ada", policy.Policy{})
+	ada.Get(path).Press(path, "role:treasurer", "change", "decision", "save").Want(303)
+}
+
 // plainText is what a reader sees of an element.
 func plainText(n *html.Node) (text string) {
 	for c := range n.Descendants() {

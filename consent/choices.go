@@ -128,6 +128,7 @@ type consentPage struct {
 	Earlier    []earlier
 	LooksOurs  bool         // the name could be taken for the service's own
 	Reused     *page.Moment // when an old key of this client came back
+	Filled     *page.Moment // when what is filled in was chosen before
 	Replace    bool
 	Replaces   string // shows that choice while it would end something
 
@@ -235,6 +236,17 @@ func (s *Server) showConsent(v *page.Visit, c client.Client, p question, chosen 
 		return other()
 	}
 	s.sawAt(v, c, p, chosen.organization, "")
+	var filled *page.Moment
+	if !chosen.sent {
+		before, at, err := s.refill(v, c, p.RedirectURI, ruled)
+		if err != nil {
+			return err
+		}
+		if at != nil {
+			before.hint = chosen.hint
+			chosen, filled = before, at
+		}
+	}
 	chosen.setAll(open)
 	chosen.personal = chosen.personal && !s.NoPersonal
 	if !chosen.sent {
@@ -250,8 +262,8 @@ func (s *Server) showConsent(v *page.Visit, c client.Client, p question, chosen 
 		title = "consent.error"
 	}
 	view := &consentPage{
-		Frame: s.Frame(v, title), App: page.NewApp(c, p.RedirectURI),
-		Old: how.old, OtherPerson: how.otherPerson, NotListed: notListed(offers), Replace: chosen.replace,
+		Frame: s.Frame(v, title), App: s.app(c, p.authorization),
+		Old: how.old, OtherPerson: how.otherPerson, NotListed: notListed(offers), Replace: chosen.replace, Filled: filled,
 		chooser: chooser{Request: s.sealQuestion(p), Grant: chosen.grant, Personal: chosen.personal, NoPersonal: s.NoPersonal},
 	}
 	view.Slim, view.Script, view.Packed, view.Instead = false, true, true, s.SealPath(p.path())
@@ -361,6 +373,8 @@ func (view *chooser) say(w *page.Words, faults []grantset.Fault, offers []grants
 			said = shownFault{"organization", w.Say("blocked.fault", "organization", nameOf(offers, chosen.organization))}
 		case endBeyond:
 			said = shownFault{"ends", w.Say("ends.fault", "n", view.Ends.most.days, "by", view.Ends.most.by, "link", page.Href("#ends"))}
+		case noMore:
+			said = shownFault{"grant", w.Say("fault.nomore")}
 		case endUnknown:
 			said = shownFault{"ends", w.Say("ends.unknown", "link", page.Href("#ends"))}
 		case grantset.NothingPicked:
@@ -505,7 +519,7 @@ type closed struct {
 }
 
 func (s *Server) showNowhere(v *page.Visit, c client.Client, p question, offers []grantset.Offer, how showing) error {
-	view := &nowherePage{Frame: s.Frame(v, "nowhere.title"), App: page.NewApp(c, p.RedirectURI), Request: s.sealQuestion(p)}
+	view := &nowherePage{Frame: s.Frame(v, "nowhere.title"), App: s.app(c, p.authorization), Request: s.sealQuestion(p)}
 	for _, o := range offers {
 		admins, err := s.Store.Admins(v.R.Context(), o.Organization.ID, 3)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {

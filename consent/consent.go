@@ -8,11 +8,14 @@ import (
 	"embed"
 	"maps"
 	"net/http"
+	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/client/document"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/journal"
@@ -33,13 +36,14 @@ var (
 	askedTemplate   = page.Parse(templates, "asked.html", "head.html")
 	faultTemplate   = page.Parse(templates, "fault.html")
 	nowhereTemplate = page.Parse(templates, "nowhere.html")
-	actingTemplate  = page.Parse(templates, "acting.html")
+	actingTemplate  = page.Parse(templates, "acting.html", "head.html")
 	homeTemplate    = page.Parse(templates, "home.html")
 	everyTemplate   = page.Parse(templates, "every.html")
 	appsTemplate    = page.Parse(templates, "apps.html")
 	editTemplate    = page.Parse(templates, "edit.html", "choices.html", "ends.html")
 	revokeTemplate  = page.Parse(templates, "revoke.html")
 	leaveTemplate   = page.Parse(templates, "leave.html")
+	desktopTemplate = page.Parse(templates, "desktop.html", "head.html")
 )
 
 // Purposes of what is sealed here.
@@ -61,6 +65,16 @@ type Server struct {
 	// Resources are those that a client may ask for beside the contract's (decision
 	// V60).
 	Resources client.Resources
+
+	// Documents fetches the metadata documents of clients, and DocumentHosts gives the
+	// hosts whose are believed now, or client.AnyHost; none where it is nil. OwnHosts are the
+	// service's, at which no client lives.
+	Documents               *document.Fetcher
+	DocumentHosts, OwnHosts func() []string
+	// NewClients counts the documents of clients that nobody has approved with the
+	// registrations of an address and its network (decision R8); it gives where one comes
+	// from. Nil counts none.
+	NewClients func(address netip.Addr, now time.Time) (from store.Origin, ok bool, wait time.Duration)
 
 	// AuthorizeLimit counts every request to /oauth/authorize (spec section 8).
 	AuthorizeLimit *limit.Addresses
@@ -129,6 +143,10 @@ func (s *Server) pages() map[string]func(*page.Visit) error {
 		"GET /oauth/authorize":  s.ask,
 		"POST /oauth/authorize": s.decide,
 
+		"GET " + client.DesktopPath:  s.handOn,
+		"POST " + client.DesktopPath: s.askHandover,
+		"POST " + atPress:            s.press,
+
 		"GET /connected-apps": s.everyApp,
 
 		"GET " + atApps: s.apps,
@@ -152,11 +170,11 @@ func (s *Server) ownPages() map[string]func(*page.Visit) error {
 	}
 }
 
-// limited counts requests to the authorization endpoint before anything else,
-// whatever their method and outcome (decisions A1 and L1).
+// limited counts requests to the authorization endpoint, and to the page that hands its
+// answers on, before anything else, whatever their method and outcome (decisions A1 and L1).
 func (s *Server) limited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/oauth/authorize" && r.URL.Path != atAsked {
+		if !slices.Contains([]string{"/oauth/authorize", atAsked, client.DesktopPath, atPress}, r.URL.Path) {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -165,7 +183,7 @@ func (s *Server) limited(next http.Handler) http.Handler {
 			v := s.Visit(w, r)
 			s.Counted("authorize", "limited")
 			if first, _ := s.journaled.Allow(address, now); first {
-				s.Record(v, store.Event{Kind: journal.RateLimited, Detail: "/oauth/authorize"})
+				s.Record(v, store.Event{Kind: journal.RateLimited, Detail: r.URL.Path})
 			}
 			s.Fail(v, page.TooMany{Wait: wait})
 			return

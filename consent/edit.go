@@ -187,6 +187,9 @@ func (s *Server) save(v *page.Visit, e editing, shown grantset.Set, form url.Val
 	switch {
 	case errors.Is(err, store.ErrEndDate):
 		return s.editAgain(v, e, shown, form, []grantset.Fault{endUnknown})
+	case errors.Is(err, store.ErrAppRule):
+		s.refused(v, e.row.Client, string(grantset.NotAllowed))
+		return s.editAgain(v, e, shown, form, []grantset.Fault{noMore})
 	case errors.Is(err, store.ErrNotAllowed):
 		return s.editAgain(v, e, shown, form, []grantset.Fault{grantset.NotAllowed})
 	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotFound):
@@ -218,22 +221,8 @@ func (s *Server) overtaken(v *page.Visit, wanted grantset.Set) error {
 	return s.showEdit(v, e, e.row.Grant, e.current(), showing{status: http.StatusConflict, stale: true})
 }
 
-// current are the choices that an approval stands for now. Roles that the
-// person has left cannot be picked (decision P5).
-func (e editing) current() choices {
-	ceiling := e.ceiling()
-	c := choices{sent: true, grant: string(e.row.Grant.Kind),
-		roles: map[string]string{}, personal: e.row.Grant.Personal && !e.member.Impersonal && ceiling.WithholdsPersonal() == ""}
-	for _, p := range e.row.Grant.Picks {
-		if p.Change = p.Change && ceiling.WithholdsPick(p) == ""; !e.member.Fills(p.Role) || ceiling.WithholdsPick(p) != "" {
-			continue
-		}
-		if c.roles[p.Role] = "read"; p.Change {
-			c.roles[p.Role] = "change"
-		}
-	}
-	return c
-}
+// current are the choices that the approval stands for now.
+func (e editing) current() choices { return choicesOf(e.row.Grant, e.member, e.ceiling()) }
 
 // showEdit shows the page. shown is the grant set that an answer starts from.
 func (s *Server) showEdit(v *page.Visit, e editing, shown grantset.Set, chosen choices, how showing) error {
@@ -294,7 +283,7 @@ func (s *Server) newEditPage(v *page.Visit, e editing) (*editPage, error) {
 		return nil, err
 	}
 	view := &editPage{Frame: s.Frame(v, "edit.title"), Organization: e.org.Name,
-		App: page.AppOf(e.row.ClientName, e.row.RedirectURI, e.row.Preregistered), Connected: page.On(e.row.CreatedAt, v.Now),
+		App: page.AppOf(e.row.Client, e.row.ClientName, e.row.RedirectURI, e.row.Preregistered), Connected: page.On(e.row.CreatedAt, v.Now),
 		Access: names.Gives(e.row.Grant), Path: editPath(e.org.ID, e.row.ID), Back: page.AppsPath(e.org.ID)}
 	view.Slim, view.Other, view.Script, view.Packed = false, true, true, true
 	view.Under(v, e.org, page.Crumb{Text: v.Words.Say("apps.name").String(), Path: view.Back})

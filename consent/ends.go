@@ -22,6 +22,7 @@ const oneDay = 24 * time.Hour
 const (
 	endBeyond  grantset.Fault = "end_beyond"  // later than what is allowed
 	endUnknown grantset.Fault = "end_unknown" // none that is offered
+	noMore     grantset.Fault = "app_rule"    // the organization does not let the app be connected
 )
 
 // A bound is how long access lasts at most in an organization.

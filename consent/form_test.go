@@ -1,6 +1,7 @@
 package consent
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -25,9 +26,7 @@ func TestFormsOfOthers(t *testing.T) {
 			r.AddCookie(&http.Cookie{Name: name, Value: value})
 		}
 		r.Header["Content-Type"] = []string{form}
-		for name, values := range headers {
-			r.Header[name] = values
-		}
+		maps.Copy(r.Header, headers)
 		w := httptest.NewRecorder()
 		s.Answers.ServeHTTP(w, r)
 		return w

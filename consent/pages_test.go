@@ -54,6 +54,8 @@ func (s *site) everyPage(visit func(name string, flow bool, p *pagetest.Shown)) 
 	visit("sign-in refused", true, pagetest.SignIn(nobody.Get("/signin"), "ada@nordlys.example", "x").Want(422))
 	code := consent.Approve().Want(303)
 	visit("approved", true, code)
+	s.desktopPages(ada, visit)
+	s.documentPages(ada, visit)
 	s.Exchange(code.Sent(pagetest.Callback).Get("code"))
 	visit("E6", true, consent.Approve().Want(409))
 	visit("method", true, nobody.Send("PUT", "/signin", nil).Want(405))
@@ -127,9 +129,12 @@ func (s *site) endings(visit func(name string, flow bool, p *pagetest.Shown)) {
 	s.T.Helper()
 	tor, open := s.SignedIn("tor"), s.SignedIn("ada").Get(pagetest.Authorize())
 	for _, why := range []approval.Reason{approval.RefreshReused, approval.RevokedByAdmin, approval.RevokedByClient, approval.ClientDisabled,
-		approval.Replaced, approval.NeverConnected, approval.RevokedByOperator} {
+		approval.Replaced, approval.NeverConnected, approval.RevokedByOperator, approval.RedirectGone} {
 		id := tor.Connect("grant", "roles", "personal", "1")
 		s.Do(s.Store.EndApproval(context.Background(), id, why, store.Act{Actor: "operator"}))
+		if why == approval.RefreshReused {
+			visit("filled in again", true, tor.Get(pagetest.Authorize()).Want(200))
+		}
 	}
 	visit("connected again", true, tor.Get(pagetest.Authorize()).Want(200))
 	tor.Connect()
@@ -399,11 +404,11 @@ func TestEscaping(t *testing.T) {
 // What a page repeats of a request is not always text.
 func TestPagesAreUTF8(t *testing.T) {
 	s := newSite(t)
-	for _, p := range []*pagetest.Shown{
-		s.Browser().Get("/signin?return=%ff"),
-		s.Browser().Get(pagetest.Authorize("redirect_uri", "https://quill.example/\xff")),
+	for p, repeats := range map[*pagetest.Shown]bool{
+		s.Browser().Get("/signin?return=%ff"):                                             false,
+		s.Browser().Get(pagetest.Authorize("redirect_uri", "https://quill.example/\xff")): true,
 	} {
-		if !utf8.ValidString(p.Body) || !strings.Contains(p.Body, "\uFFFD") {
+		if !utf8.ValidString(p.Body) || strings.Contains(p.Body, "\uFFFD") != repeats {
 			t.Errorf("%d %q", p.Status, p.Body)
 		}
 		if got := p.Header.Get("Content-Length"); p.Header.Get("Content-Encoding") == "" && got != strconv.Itoa(len(p.Body)) {

@@ -1,11 +1,14 @@
 package consent
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"net/url"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/token"
@@ -70,16 +73,18 @@ type authorization struct {
 	State       []byte `json:"state,omitempty"`
 	Challenge   string `json:"challenge"`
 	Issuer      string `json:"issuer"` // {base} that was asked
+	// Bound is the thumbprint of the key that alone may exchange the code; none is any.
+	Bound []byte `json:"bound,omitempty"`
 }
 
-// client gives the client ID of a request, whatever else is wrong in it. It is
-// not ok for what cannot be an ID.
-func (p parameters) client() (id string, ok bool) {
-	id, ok = p.one("client_id")
+// client gives the client ID of a request, whatever else is wrong in it; "" is
+// what cannot be an ID.
+func (p parameters) client() string {
+	id, ok := p.one("client_id")
 	if !ok || len(id) > client.MaxID || strings.ContainsFunc(id, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
-		return "", false
+		return ""
 	}
-	return id, true
+	return id
 }
 
 // authorization reads what is left to check once client and redirect URI are
@@ -90,7 +95,7 @@ func (p parameters) authorization(clientID, redirectURI, base string, more clien
 	if a.State = state; wrong != nil {
 		return a, wrong
 	}
-	for _, name := range []string{"response_type", "code_challenge", "code_challenge_method", "scope"} {
+	for _, name := range []string{"response_type", "code_challenge", "code_challenge_method", "scope", "dpop_jkt"} {
 		switch q := p[name]; {
 		case len(q.values) > 1:
 			return a, &fault{"invalid_request", name + " is sent more than once"}
@@ -105,6 +110,9 @@ func (p parameters) authorization(clientID, redirectURI, base string, more clien
 		return a, wrong
 	}
 	a.Challenge, _ = p.one("code_challenge")
+	if a.Bound, wrong = p.bound(); wrong != nil {
+		return a, wrong
+	}
 	if scope, sent := p.one("scope"); sent && scope != "api" {
 		return a, &fault{"invalid_scope", "the only scope is api"}
 	}
@@ -161,6 +169,19 @@ func (p parameters) challenge() *fault {
 	return nil
 }
 
+// bound gives the key that the code shall be bound to (RFC 9449 section 10), if any.
+func (p parameters) bound() ([]byte, *fault) {
+	text, sent := p.one("dpop_jkt")
+	if !sent {
+		return nil, nil
+	}
+	key, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(key) != sha256.Size || len(text) != base64.RawURLEncoding.EncodedLen(sha256.Size) {
+		return nil, &fault{"invalid_request", "dpop_jkt must be 43 characters of base64url"}
+	}
+	return key, nil
+}
+
 func notBase64URL(r rune) bool {
 	return !(r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_')
 }
@@ -181,14 +202,24 @@ func (p parameters) resource(base string, more client.Resources) *fault {
 
 // path leads to the consent page of this request, by the server's own path.
 func (a authorization) path() string {
-	return page.WithQuery("/oauth/authorize", "response_type", "code", "client_id", a.Client, "redirect_uri", a.RedirectURI,
-		"code_challenge", a.Challenge, "code_challenge_method", "S256", "state", string(a.State))
+	params := []string{"response_type", "code", "client_id", a.Client, "redirect_uri", a.RedirectURI,
+		"code_challenge", a.Challenge, "code_challenge_method", "S256", "state", string(a.State)}
+	if len(a.Bound) > 0 {
+		params = append(params, "dpop_jkt", base64.RawURLEncoding.EncodeToString(a.Bound))
+	}
+	return page.WithQuery("/oauth/authorize", params...)
 }
 
 // redirect is where the browser goes with the answer: the registered bytes,
 // the answer's parameters, state as it came and iss (decisions A4 and A5).
 func (a authorization) redirect(params ...string) string {
 	return page.WithQuery(a.RedirectURI, append(params, "state", string(a.State), "iss", a.Issuer)...)
+}
+
+// bindsTo is the key of Bound.
+func (a authorization) bindsTo() (key approval.Thumbprint) {
+	copy(key[:], a.Bound)
+	return key
 }
 
 // A question is one consent page: the request that it asks about, whom, and the

@@ -181,7 +181,7 @@ func lastStep(s string) (int, error) {
 
 // New gives a client that goes as far as a step. Every error is a fault.Error.
 func New(o Options, last int) (*Client, error) {
-	base, _, name, err := config.ParseBaseAnywhere(o.BaseURL)
+	base, name, err := config.ParseBaseAnywhere(o.BaseURL)
 	if err != nil {
 		return nil, fault.WrongUse("grantkeeper demo --base-url https://app.example.com", "--base-url: %v", err)
 	}

@@ -64,7 +64,7 @@ func (f Form) Values() url.Values {
 		name := attribute(n, "name")
 		switch attribute(n, "type") {
 		case "radio", "checkbox":
-			if name != "" && has(n, "checked") {
+			if name != "" && checked(n) {
 				v.Add(name, attribute(n, "value"))
 			}
 		case "submit", "button", "image", "reset":
@@ -184,8 +184,8 @@ func attribute(n *html.Node, name string) string {
 	return ""
 }
 
-func has(n *html.Node, name string) bool {
-	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == name })
+func checked(n *html.Node) bool {
+	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "checked" })
 }
 
 func textOf(n *html.Node) string {

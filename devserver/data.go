@@ -103,7 +103,7 @@ func slug(name string) string {
 func demoKeys() (keys []store.DirectoryAPIKey) {
 	for _, p := range People {
 		if p.in != "" {
-			keys = append(keys, store.DirectoryAPIKey{Key: rand.Text(), Person: p.id, Organization: p.in, Name: "Demo key"})
+			keys = append(keys, store.DirectoryAPIKey{Key: rand.Text() + rand.Text(), Person: p.id, Organization: p.in, Name: "Demo key"})
 		}
 	}
 	return keys

@@ -16,14 +16,14 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/client/document"
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/connect"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/page"
@@ -47,6 +47,11 @@ type Options struct {
 	ReadyFile              string
 	Open, Quiet            bool
 	LogLevel, LogFormat    string
+
+	// MetadataDocuments are the hosts whose are taken, and Documents how they are fetched:
+	// for tests, which have hosts of their own.
+	MetadataDocuments []string
+	Documents         document.Options
 
 	Doctor  func(context.Context, net.Addr) []operator.Finding // what the console's page Health shows
 	Signals <-chan os.Signal
@@ -89,7 +94,7 @@ func Run(ctx context.Context, o Options, stderr io.Writer, said func(Ready)) err
 	}
 	defer service.Close()
 	clock, d := newDevClock(), &dev{options: o, checked: checked, service: service}
-	options := server.Options{Version: o.Version, Command: "grantkeeper dev", Now: clock.now, Drain: 5 * time.Second, Doctor: o.Doctor,
+	options := server.Options{Version: o.Version, Command: "grantkeeper dev", Now: clock.now, Drain: 5 * time.Second, Doctor: o.Doctor, Documents: o.Documents,
 		Dev: &server.Dev{Fill: d.fill, Pages: d.pages, Clock: clock.move, Gateways: service.listener()}}
 	server.LogTo(&options, log, checked, stderr, true)
 	d.clock, d.log = clock, options.Log
@@ -153,8 +158,7 @@ func (o Options) plant(ctx context.Context, t Ready) error {
 	}
 	server := &remote.Server{Base: t.Operator, Password: t.OperatorPassword, HTTP: &http.Client{Timeout: remote.ImportTimeout, Transport: &http.Transport{DisableKeepAlives: true}}}
 	err = server.Do(ctx, http.MethodPost, "/v1/directory", url.Values{"reason": {"grantkeeper dev --seed"}}, text, new(json.RawMessage))
-	var e *fault.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*fault.Error](err); ok {
 		e.What = o.Seed + ": " + e.What
 	}
 	return err
@@ -176,6 +180,7 @@ func (o Options) forget() error {
 func devChecked(o Options) (config.Checked, error) {
 	c := config.Checked{Config: config.Defaults(), Password: remote.DevPassword}
 	c.Hosts = config.LoopbackHosts()
+	c.Clients.Desktop = true
 	c.Log = config.Log{Level: o.LogLevel, Format: o.LogFormat}
 	if err := c.CheckLog(); err != nil {
 		return config.Checked{}, err
@@ -186,7 +191,7 @@ func devChecked(o Options) (config.Checked, error) {
 		}
 		c.Service.Name = o.Name
 	}
-	c.HTTP.Listen, c.Operator.Listen = o.Listen, o.OperatorListen
+	c.HTTP.Listen, c.Operator.Listen, c.Clients.MetadataDocuments = o.Listen, o.OperatorListen, o.MetadataDocuments
 	c.SecretKeyFile = ""
 	if o.Data != "" {
 		c.Path = filepath.Join(o.Data, "grantkeeper.db")
@@ -249,10 +254,10 @@ func (d *dev) fill(ctx context.Context, s *store.Store, public net.Addr) error {
 	d.client = newDevClient(public.String(), d.log)
 	d.client.version = d.options.Version
 	d.client.items = !d.options.Empty && !d.options.Behind.Own()
-	// Registration would refuse loopback: this one client is added by code,
-	// here and nowhere else (decision R6).
+	// Registration would refuse loopback: these clients are added by code, the first here
+	// and nowhere else (decision R6).
 	own := client.Client{ID: DevClientID, Name: "Grantkeeper's own client", RedirectURIs: d.client.redirectURIs(), Preregistered: true}
-	if err := s.SyncPreregistered(ctx, []client.Client{own}, act); err != nil {
+	if err := s.SyncPreregistered(ctx, []client.Client{own, client.Desktop(d.client.bases())}, act); err != nil {
 		return err
 	}
 	return d.service.start(d, s.Now)
@@ -312,7 +317,7 @@ func (o Options) tellReady(t Ready, stderr io.Writer, start time.Time) error {
 		o.banner(stderr, t, time.Since(start))
 	}
 	if o.Open {
-		openBrowser(t.Server + server.DevPath)
+		_ = connect.OpenBrowser(t.Server + server.DevPath) // who sees no page open has its address before them
 	}
 	if o.ReadyFile == "" {
 		return nil
@@ -383,22 +388,8 @@ func (o Options) banner(w io.Writer, t Ready, took time.Duration) {
 		b.WriteString("\n")
 	}
 	fmt.Fprintf(&b, "  Try it\n    in a browser    %s%s\n    in a terminal   %s\n", t.Server, server.DevPath, demo)
+	fmt.Fprintf(&b, "    an assistant    grantkeeper connect %s/api/v5/mcp\n", t.Server)
 	fmt.Fprintf(&b, "    by hand         curl -s %s/.well-known/oauth-authorization-server\n\n", t.Server)
 	fmt.Fprintf(&b, "Ready in %d ms. Stop with Ctrl-C.\n", took.Milliseconds())
 	_, _ = io.WriteString(w, b.String())
-}
-
-// openBrowser tries to. Who sees no page open has its address before them.
-func openBrowser(url string) {
-	command := []string{"xdg-open", url}
-	switch runtime.GOOS {
-	case "darwin":
-		command = []string{"open", url}
-	case "windows":
-		command = []string{"rundll32", "url.dll,FileProtocolHandler", url}
-	}
-	c := exec.Command(command[0], command[1:]...)
-	if c.Start() == nil {
-		go c.Wait()
-	}
 }

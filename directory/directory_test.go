@@ -19,13 +19,22 @@ type rows struct {
 	asOf  int64
 	newer []string
 	keys  []KeyRow
-	fails error
+	fails string // which question
 }
 
-func (r rows) AsOf() (int64, error)                   { return r.asOf, r.fails }
-func (r rows) Newer(int64) ([]string, error)          { return r.newer, r.fails }
-func (r rows) Keys() ([]KeyRow, error)                { return r.keys, r.fails }
-func (r rows) Password(person string) (string, error) { return "hash of " + person, r.fails }
+var errBroken = errors.New("the rows cannot be read")
+
+func (r rows) of(question string) error {
+	if r.fails == question {
+		return errBroken
+	}
+	return nil
+}
+
+func (r rows) AsOf() (int64, error)                   { return r.asOf, r.of("a version") }
+func (r rows) Newer(int64) ([]string, error)          { return r.newer, r.of("events") }
+func (r rows) Keys() ([]KeyRow, error)                { return r.keys, r.of("keys") }
+func (r rows) Password(person string) (string, error) { return "hash of " + person, r.of("a password") }
 
 func account(id, email string) Person {
 	return Person{Person: org.Person{ID: id, Email: email, Name: strings.ToUpper(id), Active: true}}
@@ -104,6 +113,9 @@ func consistent(t *testing.T, name string, p *Plan) {
 			t.Errorf("%s: %s: %+v, and the plan has %v", name, list, c, n)
 		}
 	}
+	if slices.ContainsFunc(p.Keys, func(k APIKey) bool { return k.Key == "" }) {
+		t.Errorf("%s: a key without text is to be kept: %+v", name, p.Keys)
+	}
 	if p.Out.Lists[ListAPIKeys].Removed != len(r.Keys) || p.Out.Lists[ListAPIKeys].Added > len(p.Keys) {
 		t.Errorf("%s: keys: %+v", name, p.Out.Lists[ListAPIKeys])
 	}
@@ -147,9 +159,39 @@ func TestPlan(t *testing.T) {
 		"new, without one": {func(i *Import) { i.Roles = append(i.Roles, org.Role{ID: "r", Organization: "nord"}) }, rows{}, "added roles r; " + nothing},
 		"in no circle at all": {func(i *Import) { i.Roles = append(i.Roles, org.Role{ID: "r", Organization: "sund"}) }, rows{},
 			"added circles sund; added roles r; " + nothing},
-		"a filler": {func(i *Import) { i.Fillers = append(i.Fillers, Filler{"desk", "ada"}) }, rows{}, "added fillers desk/ada; " + nothing},
-		"a key":    {func(i *Import) { i.APIKeys = append(i.APIKeys, APIKey{newKey, "tor", "nord", "x"}) }, rows{}, "added api_keys nord/tor; " + nothing},
-		"the same": {func(i *Import) { i.APIKeys[0].Key = oldKey }, rows{}, nothing},
+		"a filler":               {func(i *Import) { i.Fillers = append(i.Fillers, Filler{"desk", "ada"}) }, rows{}, "added fillers desk/ada; " + nothing},
+		"a key":                  {func(i *Import) { i.APIKeys = append(i.APIKeys, APIKey{newKey, "tor", "nord", "x"}) }, rows{}, "added api_keys nord/tor; " + nothing},
+		"the same":               {func(i *Import) { i.APIKeys[0].Key = oldKey }, rows{}, nothing},
+		"the same, and no other": {func(i *Import) { i.APIKeys[0].Key, i.Prune = oldKey, map[string]bool{ListAPIKeys: true} }, rows{}, nothing},
+		"a key of 16 letters":    {func(i *Import) { i.APIKeys = append(i.APIKeys, APIKey{"sixteen-letters-", "tor", "nord", "x"}) }, rows{}, "added api_keys nord/tor; " + nothing},
+		"somebody new with all": {func(i *Import) {
+			i.People, i.Members, i.Fillers = append(i.People, account("eve", "e@a.example")), append(i.Members, Member{Person: "eve", Organization: "nord"}), append(i.Fillers, Filler{"desk", "eve"})
+		}, rows{}, "added people eve; added members nord/eve; added fillers desk/eve; " + nothing},
+		"who is gone since": {func(i *Import) {
+			i.People, i.Members, i.Fillers, i.AsOf = append(i.People, account("gil", "g@a.example")), append(i.Members, Member{Person: "gil", Organization: "nord"}), append(i.Fillers, Filler{"desk", "gil"}), 5
+		}, rows{newer: []string{"person:gil"}}, nothing},
+		"who has left since": {func(i *Import) {
+			i.Members, i.Roles = append(i.Members, Member{Person: "tor", Organization: "sund"}), append(i.Roles, org.Role{ID: "r", Organization: "sund"})
+			i.Fillers, i.AsOf = append(i.Fillers, Filler{"r", "tor"}), 5
+		}, rows{newer: []string{"membership:sund/tor"}}, "added circles sund; added roles r; " + nothing},
+		"who has changed since":                       {func(i *Import) { i.Fillers, i.AsOf = append(i.Fillers, Filler{"desk", "tor"}), 5 }, rows{newer: []string{"person:tor"}}, "added fillers desk/tor; " + nothing},
+		"a member changed since":                      {func(i *Import) { i.Fillers, i.AsOf = append(i.Fillers, Filler{"desk", "tor"}), 5 }, rows{newer: []string{"membership:nord/tor"}}, "added fillers desk/tor; " + nothing},
+		"one that moves, beside one without a circle": {func(i *Import) { i.Roles[0].Circle, i.Roles[1].Circle = "", "root" }, rows{}, "changed roles desk; " + nothing},
+		"a role alone":                                {func(i *Import) { *i = Import{Directory: Directory{Roles: []org.Role{{ID: "r", Organization: "sund"}}}} }, rows{}, "added circles sund; added roles r; " + nothing},
+		"a role leaves a circle that goes": {func(i *Import) {
+			i.Circles, i.Roles[1].Circle, i.Prune = i.Circles[:1], "root", map[string]bool{ListCircles: true}
+		}, rows{}, "removed circles sub; changed roles desk; " + nothing},
+		"a role with who fills it goes": {func(i *Import) {
+			i.Roles, i.Fillers, i.Prune = i.Roles[1:], nil, map[string]bool{ListRoles: true}
+		}, rows{}, "removed roles cash; " + nothing},
+		"another root": {func(i *Import) {
+			i.Circles, i.Roles[0].Circle, i.Roles[1].Circle = []org.Circle{{ID: "top", Organization: "nord", Name: "Top"}}, "", ""
+			i.Prune = map[string]bool{ListCircles: true}
+		}, rows{}, "removed circles root; removed circles sub; added circles top; changed roles cash; changed roles desk; " + nothing},
+		"another root, beside one of an event's": {func(i *Import) {
+			i.Circles, i.Roles[0].Circle, i.Roles[1].Circle = []org.Circle{{ID: "top", Organization: "nord", Name: "Top"}}, "", "top"
+			i.Prune, i.AsOf = map[string]bool{ListCircles: true}, 5
+		}, rows{newer: []string{"circle:root"}}, "removed circles sub; added circles top; changed roles desk; " + nothing},
 		"less a person": {func(i *Import) {
 			i.People, i.Members, i.Fillers, i.APIKeys, i.Prune = i.People[1:], i.Members[1:2], i.Fillers[1:], nil, map[string]bool{ListPeople: true}
 		}, rows{}, "removed people ada; removed members nord/ada; removed members sund/ada; ends ada: person removed; ends ada nord: member removed; ends ada sund: member removed; [ada] []"},
@@ -189,8 +231,11 @@ func TestPlan(t *testing.T) {
 		i := Import{Directory: town()}
 		tt.source.keys = []KeyRow{keyOf}
 		tt.change(&i)
-		f := known()
+		f, sent := known(), fmt.Sprint(i.Directory)
 		p, err := PlanImport(i, f, tt.source)
+		if fmt.Sprint(i.Directory) != sent {
+			t.Errorf("%s: what was sent is now %v", name, i.Directory)
+		}
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -217,7 +262,7 @@ func TestPlanRefuses(t *testing.T) {
 		index  int
 		kind   error
 	}{
-		"a person twice":  {func(i *Import) { i.People = append(i.People, i.People[0]) }, ListPeople, 2, ErrConflict},
+		"a person twice":  {func(i *Import) { i.People = append(i.People, account("ada", "other@a.example")) }, ListPeople, 2, ErrConflict},
 		"an organization": {func(i *Import) { i.Organizations = append(i.Organizations, i.Organizations[0]) }, ListOrganizations, 2, ErrConflict},
 		"a member":        {func(i *Import) { i.Members = append(i.Members, i.Members[0]) }, ListMembers, 3, ErrConflict},
 		"a circle":        {func(i *Import) { i.Circles = append(i.Circles, i.Circles[0]) }, ListCircles, 2, ErrConflict},
@@ -286,11 +331,13 @@ func TestPlanRefuses(t *testing.T) {
 			t.Errorf("%s: %v at %+v", name, err, at)
 		}
 	}
-	broken := errors.New("the rows cannot be read")
-	for name, i := range map[string]Import{"a version": {AsOf: 1}, "keys": {Prune: all}, "a password": {Directory: Directory{People: []Person{{Person: town().People[0].Person, PasswordHash: "x"}}}}} {
-		if _, err := PlanImport(i, known(), rows{fails: broken}); !errors.Is(err, broken) {
+	for name, i := range map[string]Import{"a version": {AsOf: 1}, "events": {AsOf: 1}, "keys": {Prune: all}, "a password": {Directory: Directory{People: []Person{{Person: town().People[0].Person, PasswordHash: "x"}}}}} {
+		if _, err := PlanImport(i, known(), rows{fails: name}); !errors.Is(err, errBroken) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if _, err := PlanImport(Import{}, known(), rows{fails: "keys"}); err != nil {
+		t.Errorf("keys that nobody asks for: %v", err)
 	}
 }
 
@@ -298,7 +345,8 @@ func TestPlanRefuses(t *testing.T) {
 // is gone already.
 func TestPlanEvent(t *testing.T) {
 	d := town()
-	eve := account("eve", "e@a.example")
+	eve, half := account("eve", "e@a.example"), d.People[1]
+	half.Active, half.Support = false, true
 	for name, tt := range map[string]struct {
 		t      Event
 		object string
@@ -325,6 +373,10 @@ func TestPlanEvent(t *testing.T) {
 		"a filler goes":         {Event{Filler: &Filler{"cash", "tor"}, Gone: true}, "filler:cash/tor", "nord", "removed fillers cash/tor; [] []"},
 		"one who was none goes": {Event{Filler: &Filler{"desk", "tor"}, Gone: true}, "filler:desk/tor", "nord", "[] []"},
 		"of no role":            {Event{Filler: &Filler{"none", "tor"}}, "filler:none/tor", "", "refused"},
+		"a person, half said":   {Event{Person: &half, Unsaid: true}, "person:tor", "", "[] []"},
+		"a member, half said":   {Event{Member: &Member{Person: "tor", Organization: "nord", Admin: true}, Unsaid: true}, "membership:nord/tor", "nord", "[] []"},
+		"an organization, too":  {Event{Organization: &org.Organization{ID: "sund", Name: "Sund", AIIntegration: true}, Unsaid: true}, "organization:sund", "sund", "[] []"},
+		"one that is not goes":  {Event{Organization: &org.Organization{ID: "west"}, Gone: true}, "organization:west", "west", "[] []"},
 	} {
 		f := known()
 		got := "refused"
@@ -332,10 +384,23 @@ func TestPlanEvent(t *testing.T) {
 		if err == nil {
 			got = says(p)
 			consistent(t, name, p)
+			if object, _ := tt.t.Object(); p.About == nil || *p.About != (Ending{tt.t.PersonID(), tt.t.OrganizationID(), object}) {
+				t.Errorf("%s: it is about %+v", name, p.About)
+			}
+		} else if at := new(Misplaced); !errors.As(err, &at) || at.Index != -1 {
+			t.Errorf("%s: refused at %+v", name, at)
 		}
 		if object, _ := tt.t.Object(); got != tt.want || object != tt.object || tt.t.In(f) != tt.in {
 			t.Errorf("%s: %q in %q: %s, %v\nwant: %s", name, object, tt.t.In(f), got, err, tt.want)
 		}
+	}
+	deep := known()
+	for _, c := range []org.Circle{{ID: "three", Parent: "sub"}, {ID: "four", Parent: "three"}, {ID: "five", Parent: "four"}} {
+		c.Organization = "nord"
+		if p, err := PlanEvent(Event{Circle: &c}, deep, rows{}); err != nil || len(p.Circles) != 1 {
+			t.Errorf("circle %s: %v", c.ID, err)
+		}
+		facts.CircleChange{Circle: c}.Apply(deep)
 	}
 	for _, tt := range []struct {
 		t                    Event
@@ -362,8 +427,11 @@ func TestPictureOf(t *testing.T) {
 	off := town().People[1].Person
 	off.Active = false
 	facts.PersonChange{Person: off}.Apply(f)
+	facts.PersonChange{Person: account("abe", "abe@a.example").Person}.Apply(f)
+	facts.MemberChange{MemberKey: facts.MemberKey{Person: "abe", Organization: "nord"}, Present: true}.Apply(f)
+	facts.FillerChange{Role: "cash", Person: "abe", On: true}.Apply(f)
 	p := PictureOf(f.Orgs["nord"])
-	if len(p.Members) != 1 || p.Members[0] != (MemberRow{"ada", "ADA", true}) || len(p.Circles) != 2 || len(p.Roles) != 2 || !slices.Equal(p.Roles[0].Fillers, []string{"ada"}) {
+	if !slices.Equal(p.Members, []MemberRow{{"abe", "ABE", false}, {"ada", "ADA", true}}) || len(p.Circles) != 2 || len(p.Roles) != 2 || !slices.Equal(p.Roles[0].Fillers, []string{"abe", "ada"}) {
 		t.Errorf("%+v", p)
 	}
 }

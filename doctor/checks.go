@@ -292,7 +292,7 @@ func oneAddress(a string) string {
 // --operator named instead the way there: more of it is not known here.
 func (d *Examination) checkOperatorListener() []Finding {
 	own, _, _ := config.ListenerURL(d.Checked.Operator.Listen)
-	base, _, name, err := config.ParseBaseAnywhere(d.Operator)
+	base, name, err := config.ParseBaseAnywhere(d.Operator)
 	switch at := d.Checked.Operator.Listen; {
 	case d.Operator != "" && err != nil:
 		return nil // the server's line says it

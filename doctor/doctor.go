@@ -42,8 +42,7 @@ func failed(fix, format string, args ...any) Finding {
 // failedBy is the finding of a command's error.
 func failedBy(err error) Finding {
 	f := Finding{Result: "fail", Text: err.Error()}
-	var e *fault.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*fault.Error](err); ok {
 		f.Fix = e.Hint
 	}
 	if _, several := errors.AsType[fault.Several](err); several {
@@ -148,10 +147,15 @@ func (d *Examination) Findings(only []string) (all []Finding) {
 const within = 1500 * time.Millisecond
 
 // Ask asks at once the others that the configuration names, every base URL, and by
-// server the running server.
-func (d *Examination) Ask(ctx context.Context, bases []string, server func(context.Context)) {
+// server the running server. That alone where no check but "server" is meant: what
+// watches a container runs it every few seconds, and it must not wait for others.
+func (d *Examination) Ask(ctx context.Context, bases, only []string, server func(context.Context)) {
 	var all sync.WaitGroup
-	if d.ConfigErr == nil {
+	alone := slices.Equal(only, []string{"server"})
+	if alone {
+		bases = nil
+	}
+	if d.ConfigErr == nil && !alone {
 		d.outside = Outside{&d.Checked}.probes()
 		all.Go(func() { d.askOutside(ctx) })
 	}

@@ -268,6 +268,21 @@ func TestDoctorBoundsWhatItAsks(t *testing.T) {
 	}
 }
 
+// Whoever wants to know of the server alone does not wait for others, or trouble them.
+func TestDoctorAsksTheServerAlone(t *testing.T) {
+	for _, tt := range []struct {
+		only   []string
+		others bool
+	}{{[]string{"server"}, false}, {nil, true}, {[]string{"server", "mail"}, true}} {
+		d, _ := others(t)
+		server := 0
+		d.Ask(t.Context(), []string{d.Checked.Upstream.String()}, tt.only, func(context.Context) { server++ })
+		if got := len(d.outside) > 0 && len(d.bases) == 1; server != 1 || got != tt.others || !got && len(d.outside)+len(d.bases) > 0 {
+			t.Errorf("%q: the server %d times, %d others, %d base URLs", tt.only, server, len(d.outside), len(d.bases))
+		}
+	}
+}
+
 // A mail server that offers STARTTLS is spoken to over it, and believed by its
 // certificate alone; nothing is sent, and nobody signs in.
 func TestDoctorGreetsOverTLS(t *testing.T) {

@@ -72,7 +72,7 @@ func Run(ctx context.Context, o Options, server *remote.Server, stdout io.Writer
 	if o.Rounds < 1 || o.Rounds > 30 {
 		return fault.WrongUse("", "--rounds: 1 to 30, so that the rate limits let it through")
 	}
-	if _, _, name, err := config.ParseBaseAnywhere(o.BaseURLs[0]); err == nil && o.PersonPasswordFile == "" && !config.Loopback(name) {
+	if _, name, err := config.ParseBaseAnywhere(o.BaseURLs[0]); err == nil && o.PersonPasswordFile == "" && !config.Loopback(name) {
 		return fault.WrongUse("name yours with --email and --person-password-file", "the password of the demo data is for dev")
 	}
 	d, err := demo.New(demo.Options{BaseURL: o.BaseURLs[0], Email: o.Email, PasswordFile: o.PersonPasswordFile, Server: server}, len(demo.Steps))
@@ -118,7 +118,7 @@ func (o Options) drilled(d *demo.Client) (nodes []drilled, err error) {
 		return nil, err
 	}
 	add := func(flag, address, host string) error {
-		base, _, _, err := config.ParseBaseAnywhere(address)
+		base, _, err := config.ParseBaseAnywhere(address)
 		if err != nil {
 			return fault.WrongUse("", "--%s: %v", flag, err)
 		}

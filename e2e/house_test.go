@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -21,13 +20,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/net/html"
+
+	"github.com/grantkeeper/grantkeeper/server/servertest"
 )
 
 // binary is the program under test, built with the race detector.
@@ -61,29 +61,12 @@ type house struct {
 	operator string // of the operator listener
 	password string // of every demo person
 	apiKeys  map[string]string
+	metadata string // URL of a client's metadata document; "" has clients register
 	command  *exec.Cmd
 	args     []string
 	files    int // that the process may have open at once; 0 is no bound
 	exited   chan error
-	stderr   *output
-}
-
-// output collects what the server says, and may be read meanwhile.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
+	stderr   *servertest.Buffer
 }
 
 // start runs a server of the test's own: `dev` on free ports, in memory unless
@@ -101,7 +84,7 @@ func start(t testing.TB, args ...string) *house {
 func (h *house) run() {
 	h.t.Helper()
 	ready := filepath.Join(h.t.TempDir(), "ready.json")
-	h.stderr = new(output)
+	h.stderr = new(servertest.Buffer)
 	args := append([]string{"dev", "--listen", "127.0.0.1:0", "--operator-listen", "127.0.0.1:0", "--ready-file", ready}, h.args...)
 	h.command = exec.Command(binary, args...)
 	h.command.Stderr = h.stderr

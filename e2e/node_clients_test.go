@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
+
+	"github.com/grantkeeper/grantkeeper/server/servertest"
 )
 
 // drive runs one client of e2e/clients and is its person's browser, which
@@ -31,8 +33,12 @@ func drive(t *testing.T, h *house, client string, choice ...string) string {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(program), "refresh.mjs"), example, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := exec.CommandContext(ctx, "node", program, client, h.base, redirect)
-	stderr := new(output)
+	args := []string{program, client, h.base, redirect}
+	if h.metadata != "" {
+		args = append(args, h.metadata)
+	}
+	c := exec.CommandContext(ctx, "node", args...)
+	stderr := new(servertest.Buffer)
 	c.Stderr = stderr
 	stdin, err := c.StdinPipe()
 	if err != nil {
@@ -133,7 +139,7 @@ func TestSpec1ClientFlowOfAnOldTypeScriptMCPSDK(t *testing.T) {
 func TestSpec1ClientFlowOfNodeClients(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	for _, client := range []string{"oauth4webapi", "openidClient", "openidClient5", "authJS", "simpleOAuth2", "badgateway"} {
+	for _, client := range []string{"oauth4webapi", "oauth4webapiDPoP", "openidClient", "openidClientDPoP", "openidClient5", "authJS", "simpleOAuth2", "badgateway"} {
 		t.Run(client, func(t *testing.T) { drive(t, h, client, treasurer...) })
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/server/servertest"
 )
 
 // quickStart gives the commands of a section of docs/quickstart.md, by block.
@@ -92,7 +94,7 @@ func (q *quick) run(line string) string {
 func (q *quick) begin(line string) *exec.Cmd {
 	q.t.Helper()
 	c := q.command(strings.TrimSpace(strings.ReplaceAll(line, "\n", " ")))
-	said := &output{}
+	said := &servertest.Buffer{}
 	c.Stdout, c.Stderr = said, said
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := c.Start(); err != nil {

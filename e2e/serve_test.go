@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/server/servertest"
 )
 
 // served is a configuration of serve with a few people.
@@ -89,7 +91,7 @@ func freePort(t testing.TB) string {
 // serve starts the process and waits until it is ready.
 func (h *house) serve(bounded int64) {
 	h.t.Helper()
-	h.stderr = new(output)
+	h.stderr = new(servertest.Buffer)
 	h.command = exec.Command(binary, h.args...)
 	var limits []string // prlimit sets them for this process alone
 	if bounded > 0 {

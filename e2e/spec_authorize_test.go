@@ -231,7 +231,7 @@ func TestSpec41InOrder(t *testing.T) {
 	}
 	for _, extra := range []string{
 		"prompt=none", "prompt=login", "prompt=consent", "prompt=x&prompt=y", "max_age=0", "response_mode=fragment", "response_mode=form_post", "response_mode=query", "request=x.y.z",
-		"request_uri=https%3A%2F%2Fevil.example%2F", "request_uri=http%3A%2F%2F169.254.169.254%2F", "claims=%7B%7D", "nonce=x", "login_hint=x", "display=popup", "id_token_hint=x", "acr_values=x", "ui_locales=xx", "dpop_jkt=x", "authorization_details=%5B%5D", "client_secret=x", "registration=x",
+		"request_uri=https%3A%2F%2Fevil.example%2F", "request_uri=http%3A%2F%2F169.254.169.254%2F", "claims=%7B%7D", "nonce=x", "login_hint=x", "display=popup", "id_token_hint=x", "acr_values=x", "ui_locales=xx", "dpop_jkt=" + strings.Repeat("A", 43), "authorization_details=%5B%5D", "client_secret=x", "registration=x",
 	} {
 		rows[extra] = row{nil, "&" + extra}
 	}

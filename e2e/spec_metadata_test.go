@@ -58,6 +58,8 @@ func TestSpec4AuthorizationServerMetadata(t *testing.T) {
 			"revocation_endpoint_auth_methods_supported":     []any{"none"},
 			"code_challenge_methods_supported":               []any{"S256"},
 			"authorization_response_iss_parameter_supported": true,
+			"dpop_signing_alg_values_supported":              []any{"ES256", "Ed25519", "EdDSA", "PS256", "RS256"},
+			"grantkeeper_desktop_endpoint":                   base + "/oauth/desktop", // dev lets programs on one's own computer connect (decision A15)
 		})
 		if head := c.send("HEAD", path, "", header{"Host", host}); head.status != 200 || head.body != "" ||
 			head.header.Get("Content-Length") != a.header.Get("Content-Length") {

@@ -384,8 +384,8 @@ func TestSpec42RegisterMethods(t *testing.T) {
 	h.unchanged(t, before)
 }
 
-// R5: "Client ID metadata documents: an https client_id is an unknown client."
-func TestDecisionR5MetadataDocumentClient(t *testing.T) {
+// R8: off unless an operator takes some, and an https client_id is an unknown client.
+func TestDecisionR8MetadataDocumentClient(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	f := h.flow("https://connect.quill.example/client.json")

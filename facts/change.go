@@ -266,8 +266,8 @@ func (APIKeysGone) Row() (table, key string) { return "*", "" }
 
 func (APIKeysGone) Apply(m *Facts) { clear(m.APIKeys) }
 
-// ClientChange adds a client, or changes one. weight is what it counts for while
-// it waits for its first approval, and of one that is there it is known. A
+// ClientChange adds a client, or changes one. Weight is what it counts for while
+// it waits for its first approval; of one that is there, 0 leaves it. A
 // deleted one is a tombstone, on which its approvals lie.
 type ClientChange struct {
 	client.Client
@@ -281,10 +281,13 @@ func (c ClientChange) Row() (table, key string) { return "client", c.ID }
 func (c ClientChange) Apply(m *Facts) {
 	at := m.Clients[c.ID]
 	if at == nil {
-		at = &Client{ID: c.ID, weight: c.Weight, Approved: true} // counted below
+		at = &Client{ID: c.ID, Approved: true} // counted below
 		m.Clients[c.ID] = at
 	}
 	m.stopWaiting(at)
+	if c.Weight != (Weight{}) {
+		at.weight = c.Weight
+	}
 	m.ends(at.Epoch, c.Epoch)
 	at.IssuedAt, at.Epoch, at.Deleted = c.IssuedAt, c.Epoch, c.Deleted
 	at.Preregistered, at.Approved, at.Disabled = c.Preregistered, c.Approved || c.Deleted, c.Disabled || c.Deleted

@@ -189,6 +189,9 @@ func without[T comparable](list []T, x T) []T {
 	return list
 }
 
+// Weight is what a client counts for that waits for its first approval.
+func (c *Client) Weight() Weight { return c.weight }
+
 func (c *Client) Waits() bool { return !c.Approved && !c.Preregistered }
 
 // stopWaiting takes a client out of those that nobody has approved, if it is one.

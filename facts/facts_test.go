@@ -107,30 +107,38 @@ func TestChanges(t *testing.T) {
 		"an email": {[]Change{person("ada", "a@b.example")}, []string{`ada "ada`}, []string{`ada "a@b.example" 0`}, 0, "nord sund", "person ada"},
 		"two emails, with each other": {[]Change{person("ada", "tor@a.example"), person("tor", "ada@a.example")}, []string{`ada "`, `tor "`},
 			[]string{`ada "tor@a.example" 0`, `tor "ada@a.example" 0`}, 0, "nord sund", "person ada, person tor"},
-		"a person off":     {[]Change{off}, []string{`tor "`}, []string{`tor "tor@a.example" 1`}, 1, "nord", "person tor"},
-		"integration off":  {[]Change{nord}, []string{"nord "}, []string{"nord false 1: ada,cash,desk tor,cash (root) [cash Cash 2] [desk Desk 1]"}, 1, "nord", "organization nord"},
-		"an admin":         {[]Change{admin}, []string{"nord "}, []string{"nord true 0: ada,cash,desk tor*,cash (root) [cash Cash 2] [desk Desk 1]"}, 0, "nord", "membership tor nord"},
-		"a member leaves":  {[]Change{left}, []string{"nord "}, []string{"nord true 0: tor,cash (root) [cash Cash 1] [desk Desk 0]"}, 1, "nord", "membership ada nord"},
-		"and comes back":   {[]Change{back}, []string{"nord "}, []string{"nord true 0: ada tor,cash (root) [cash Cash 1] [desk Desk 0]"}, 1, "nord", "membership ada nord"},
-		"a new member":     {[]Change{membership("tor", "sund")}, []string{"sund "}, []string{"sund true 0: ada tor"}, 0, "sund", "membership tor sund"},
-		"nobody's member":  {[]Change{membership("eve", "sund"), membership("ada", "west")}, nil, nil, 0, "", "membership eve sund, membership ada west"},
-		"a circle":         {[]Change{CircleChange{org.Circle{ID: "c", Organization: "sund"}}}, []string{"sund "}, []string{"sund true 0: ada (c)"}, 0, "sund", "circle c"},
-		"a circle goes":    {[]Change{CircleGone{ID: "root"}}, []string{"nord "}, []string{"nord true 0: ada,cash,desk tor,cash [cash Cash 2] [desk Desk 1]"}, 0, "nord", "circle root"},
-		"a named one":      {[]Change{CircleGone{Organization: "nord", ID: "root"}, CircleGone{Organization: "sund", ID: "root"}}, []string{"nord "}, []string{"nord true 0: ada,cash,desk tor,cash [cash Cash 2] [desk Desk 1]"}, 0, "nord", "circle root, circle root"},
-		"a role's name":    {[]Change{RoleChange{org.Role{ID: "cash", Organization: "nord", Circle: "root", Name: "Till"}}}, []string{"nord "}, []string{"nord true 0: ada,cash,desk tor,cash (root) [cash Till 2] [desk Desk 1]"}, 0, "nord", "role cash"},
-		"a role goes":      {[]Change{RoleGone("cash"), RoleGone("none")}, []string{"nord "}, []string{"nord true 0: ada,desk tor (root) [desk Desk 1]"}, 0, "nord", "role cash, role none"},
-		"a role emptied":   {[]Change{RoleEmptied("cash"), RoleChange{org.Role{ID: "cash", Organization: "nord", Circle: "root", Name: "Cash"}}}, []string{"nord "}, []string{"nord true 0: ada,desk tor (root) [cash Cash 0] [desk Desk 1]"}, 0, "nord", "role cash"},
-		"out of a role":    {[]Change{FillerChange{Role: "cash", Person: "ada"}}, []string{"nord "}, []string{"nord true 0: ada,desk tor,cash (root) [cash Cash 1] [desk Desk 1]"}, 0, "nord", "filler cash ada"},
-		"into it again":    {[]Change{FillerChange{Role: "desk", Person: "ada", On: true}}, nil, nil, 0, "nord", "filler desk ada"},
-		"nobody's role":    {[]Change{FillerChange{Role: "none", Person: "ada", On: true}, FillerChange{Role: "cash", Person: "eve", On: true}}, nil, nil, 0, "", "filler none ada, filler cash eve"},
-		"all out of roles": {[]Change{RolesLeft{Members: []MemberKey{{"ada", "nord"}}, Is: map[MemberKey]bool{{"ada", "nord"}: true}}, left}, []string{"nord "}, []string{"nord true 0: tor,cash (root) [cash Cash 1] [desk Desk 0]"}, 1, "nord", "membership ada nord"},
+		"a person off":       {[]Change{off}, []string{`tor "`}, []string{`tor "tor@a.example" 1`}, 1, "nord", "person tor"},
+		"integration off":    {[]Change{nord}, []string{"nord "}, []string{"nord false 1: ada,cash,desk tor,cash (root) [cash Cash 2] [desk Desk 1]"}, 1, "nord", "organization nord"},
+		"an admin":           {[]Change{admin}, []string{"nord "}, []string{"nord true 0: ada,cash,desk tor*,cash (root) [cash Cash 2] [desk Desk 1]"}, 0, "nord", "membership tor nord"},
+		"a member leaves":    {[]Change{left}, []string{"nord "}, []string{"nord true 0: tor,cash (root) [cash Cash 1] [desk Desk 0]"}, 1, "nord", "membership ada nord"},
+		"and comes back":     {[]Change{back}, []string{"nord "}, []string{"nord true 0: ada tor,cash (root) [cash Cash 1] [desk Desk 0]"}, 1, "nord", "membership ada nord"},
+		"the second leaves":  {[]Change{MemberChange{MemberKey: MemberKey{"tor", "nord"}, Epoch: 1}}, []string{"nord "}, []string{"nord true 0: ada,cash,desk (root) [cash Cash 1] [desk Desk 1]"}, 1, "nord", "membership tor nord"},
+		"a member of before": {[]Change{MemberChange{MemberKey: MemberKey{"tor", "sund"}, Present: true, Epoch: 3}}, []string{"sund "}, []string{"sund true 0: ada tor"}, 1, "sund", "membership tor sund"},
+		"people removed":     {[]Change{person("ada", ""), person("tor", "")}, []string{`ada "`, `tor "`}, []string{`ada "" 0`, `tor "" 0`}, 0, "nord sund", "person ada, person tor"},
+		"one of two circles": {[]Change{CircleChange{org.Circle{ID: "root", Organization: "sund"}}, CircleGone{Organization: "nord", ID: "root"}}, []string{"nord ", "sund "},
+			[]string{"nord true 0: ada,cash,desk tor,cash [cash Cash 2] [desk Desk 1]", "sund true 0: ada (root)"}, 0, "nord sund", "circle root, circle root"},
+		"a client that waits again": {[]Change{ClientChange{Client: client.Client{ID: "app", Approved: true}}, ClientChange{Client: client.Client{ID: "app"}}}, []string{"waiting"}, []string{"waiting {{1 0} map[]}"}, 0, "", "client app, client app"},
+		"a new member":              {[]Change{membership("tor", "sund")}, []string{"sund "}, []string{"sund true 0: ada tor"}, 0, "sund", "membership tor sund"},
+		"nobody's member":           {[]Change{membership("eve", "sund"), membership("ada", "west")}, nil, nil, 0, "", "membership eve sund, membership ada west"},
+		"a circle":                  {[]Change{CircleChange{org.Circle{ID: "c", Organization: "sund"}}}, []string{"sund "}, []string{"sund true 0: ada (c)"}, 0, "sund", "circle c"},
+		"a circle goes":             {[]Change{CircleGone{ID: "root"}}, []string{"nord "}, []string{"nord true 0: ada,cash,desk tor,cash [cash Cash 2] [desk Desk 1]"}, 0, "nord", "circle root"},
+		"a named one":               {[]Change{CircleGone{Organization: "nord", ID: "root"}, CircleGone{Organization: "sund", ID: "root"}}, []string{"nord "}, []string{"nord true 0: ada,cash,desk tor,cash [cash Cash 2] [desk Desk 1]"}, 0, "nord", "circle root, circle root"},
+		"a role's name":             {[]Change{RoleChange{org.Role{ID: "cash", Organization: "nord", Circle: "root", Name: "Till"}}}, []string{"nord "}, []string{"nord true 0: ada,cash,desk tor,cash (root) [cash Till 2] [desk Desk 1]"}, 0, "nord", "role cash"},
+		"a role goes":               {[]Change{RoleGone("cash"), RoleGone("none")}, []string{"nord "}, []string{"nord true 0: ada,desk tor (root) [desk Desk 1]"}, 0, "nord", "role cash, role none"},
+		"a role emptied":            {[]Change{RoleEmptied("cash"), RoleChange{org.Role{ID: "cash", Organization: "nord", Circle: "root", Name: "Cash"}}}, []string{"nord "}, []string{"nord true 0: ada,desk tor (root) [cash Cash 0] [desk Desk 1]"}, 0, "nord", "role cash"},
+		"out of a role":             {[]Change{FillerChange{Role: "cash", Person: "ada"}}, []string{"nord "}, []string{"nord true 0: ada,desk tor,cash (root) [cash Cash 1] [desk Desk 1]"}, 0, "nord", "filler cash ada"},
+		"into it again":             {[]Change{FillerChange{Role: "desk", Person: "ada", On: true}}, nil, nil, 0, "nord", "filler desk ada"},
+		"nobody's role":             {[]Change{FillerChange{Role: "none", Person: "ada", On: true}, FillerChange{Role: "cash", Person: "eve", On: true}}, nil, nil, 0, "", "filler none ada, filler cash eve"},
+		"all out of roles":          {[]Change{RolesLeft{Members: []MemberKey{{"ada", "nord"}}, Is: map[MemberKey]bool{{"ada", "nord"}: true}}, left}, []string{"nord "}, []string{"nord true 0: tor,cash (root) [cash Cash 1] [desk Desk 0]"}, 1, "nord", "membership ada nord"},
 		"a client approved": {[]Change{ClientApproved("app"), ClientApproved("none")}, []string{"app ", "waiting"},
 			[]string{"app approved true disabled false deleted false 0", "waiting {{0 0} map[]}"}, 0, "", "client app, client none"},
 		"a client deleted": {[]Change{ClientDeleted{ID: "app", Epoch: 1}}, []string{"app ", "waiting"},
 			[]string{"app approved true disabled true deleted true 1", "waiting {{0 0} map[]}"}, 1, "", "client app"},
 		"a client gone": {[]Change{ClientGone("app"), ClientGone("app")}, []string{"app ", "waiting"}, []string{"waiting {{0 0} map[]}"}, 0, "", "client app, client app"},
-		"a client disabled": {[]Change{ClientChange{Client: client.Client{ID: "app", Disabled: true}, Weight: Weight{Bytes: 1}, Epoch: 1}}, []string{"app "},
+		"a client disabled": {[]Change{ClientChange{Client: client.Client{ID: "app", Disabled: true}, Epoch: 1}}, []string{"app "},
 			[]string{"app approved false disabled true deleted false 1"}, 1, "", "client app"},
+		"a client of another weight": {[]Change{ClientChange{Client: client.Client{ID: "app"}, Weight: Weight{Network: 8, Bytes: 1}}}, []string{"waiting"},
+			[]string{"waiting {{1 1} map[8:{1 1}]}"}, 0, "", "client app"},
 		"another client": {[]Change{ClientChange{Client: client.Client{ID: "two"}, Weight: Weight{Network: 7, Bytes: 2}}, ClientChange{Client: client.Client{ID: "old"}, Deleted: true}}, []string{"waiting"},
 			[]string{"old approved true disabled true deleted true 0", "two approved false disabled false deleted false 0", "waiting {{2 42} map[7:{2 42}]}"}, 0, "", "client two, client old"},
 		"a key":    {[]Change{APIKeyChange{Hash: [32]byte{2}}}, []string{"keys"}, []string{"keys 2"}, 0, "", "api_key 02" + strings.Repeat("00", 31)},
@@ -225,7 +233,9 @@ func TestPolicyChange(t *testing.T) {
 		"a ceiling": {&policy.Policy{Ceiling: grantset.Ceiling{ReadOnly: true}}, true},
 	} {
 		stamp, c := f.Orgs["nord"].Stamp, PolicyChange{"nord", tt.p}
-		c.Apply(&f)
+		if c.Apply(&f); f.Orgs["nord"].Stamp == stamp {
+			t.Errorf("%s: what was answered still counts", name)
+		}
 		OrganizationChange{Organization: f.Orgs["nord"].Organization}.Apply(&f)
 		if at := f.Orgs["nord"]; at.Policy != tt.p || (ada.Limit() != nil) != tt.limits || at.Stamp == stamp {
 			t.Errorf("%s: %+v, limit %v", name, at.Policy, ada.Limit())
@@ -266,6 +276,33 @@ func TestStanding(t *testing.T) {
 	k.MembershipEpoch, k.PersonEpoch = 4, 2
 	if !k.Stands(f.Members.Get(k.MemberKey)) {
 		t.Error("a key does not stand")
+	}
+}
+
+// An organization is empty without a member, circle or role, and with the integration off.
+func TestEmpty(t *testing.T) {
+	none := OrganizationChange{Organization: org.Organization{ID: "o"}}
+	on := none
+	on.AIIntegration = true
+	f := New(false, 0, 0, 0)
+	if none.Apply(&f); !f.Orgs["o"].Empty() || f.Ended != 1 {
+		t.Error("an empty one is not empty, or a fact has ended")
+	}
+	person("ada", "a@o.example").Apply(&f)
+	for _, c := range [][2]Change{{on, none}, {membership("ada", "o"), MemberChange{MemberKey: MemberKey{"ada", "o"}}},
+		{CircleChange{org.Circle{ID: "c", Organization: "o"}}, CircleGone{ID: "c"}}, {RoleChange{org.Role{ID: "r", Organization: "o"}}, RoleGone("r")}} {
+		if c[0].Apply(&f); f.Orgs["o"].Empty() {
+			t.Errorf("empty with %+v", c[0])
+		}
+		if c[1].Apply(&f); !f.Orgs["o"].Empty() || f.Roles.Get("r") != nil {
+			t.Errorf("not empty after %+v", c[1])
+		}
+	}
+	if f.People.Get("ada").Removed() {
+		t.Error("who is there is removed")
+	}
+	if person("ada", "").Apply(&f); !f.People.Get("ada").Removed() {
+		t.Error("who is removed is there")
 	}
 }
 
@@ -316,7 +353,7 @@ func TestBlocks(t *testing.T) {
 	if four == 0 || six == 0 || four == six || four != BlockOf("192.0.2.0/25") || BlockOf("192.0.0.0/16") != 0 || BlockOf("2001:db8::/32") != 0 || BlockOf("") != 0 {
 		t.Error(four, six)
 	}
-	if BlockOf("192.0.3.0/24") == four || BlockOf("2001:db8:2::/48") == six {
+	if BlockOf("192.0.3.0/24") == four || BlockOf("2001:db8:2::/48") == six || BlockOf("2001:db8:3::/48") == BlockOf("2001:db8:2::/48") || BlockOf("1.2.3.0/24") == BlockOf("0:1:203::/48") {
 		t.Error("two blocks are one")
 	}
 	var c Crowd
@@ -324,7 +361,7 @@ func TestBlocks(t *testing.T) {
 	c.Add(Weight{Network: four, Bytes: 4}, 1)
 	c.Add(Weight{Network: four, Bytes: 5}, 1)
 	c.Add(Weight{Network: four, Bytes: 4}, -1)
-	if c.Clients != 2 || c.Bytes != 8 || c.Networks[four] != (Held{1, 5}) {
+	if c.Clients != 2 || c.Bytes != 8 || c.Networks[four] != (Held{1, 5}) || len(c.Networks) != 1 {
 		t.Errorf("%+v", c)
 	}
 }

@@ -15,10 +15,7 @@ const (
 
 // BlockOf reads the text of a network, "" and what is none included.
 func BlockOf(network string) Block {
-	p, err := netip.ParsePrefix(network)
-	if err != nil {
-		return 0
-	}
+	p, _ := netip.ParsePrefix(network) // one that is none is neither IPv4 nor IPv6
 	return BlockOfPrefix(p)
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -226,7 +227,7 @@ func (s *Server) allowed(a api.Rights) decision {
 // readQuestion reads one JSON object of strings, each known and there once, so
 // that no two readers see different credentials in it.
 func readQuestion(w http.ResponseWriter, r *http.Request) (question, error) {
-	if !api.HasType(r.Header, "application/json") {
+	if !api.IsJSON(r.Header) {
 		return question{}, errors.New("it needs Content-Type: application/json")
 	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -274,9 +275,7 @@ func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
 
 // replay answers with it.
 func (a *answer) replay(w http.ResponseWriter) {
-	for name, values := range a.header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), a.header)
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body.Bytes())
 }

@@ -151,8 +151,7 @@ func (s *Server) journalUnsigned(r *http.Request, act store.Act, err error) {
 	if first, _ := s.refused.Allow(s.Address(r), s.API.Store.Now()); !first {
 		return
 	}
-	var refused *refusedEvent
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*refusedEvent](err); ok {
 		s.journalRefused(act, refused.reason, "")
 	}
 }
@@ -166,7 +165,7 @@ func (s *Server) journalRefused(act store.Act, reason, detail string) {
 
 // readEvent reads the body of an event.
 func readEvent(r *http.Request, body []byte) (t store.DirectoryEvent, reason string, err error) {
-	if !api.HasType(r.Header, "application/json") {
+	if !api.IsJSON(r.Header) {
 		return t, "", errors.New("it needs Content-Type: application/json")
 	}
 	members, err := strictjson.Object(body, strictjson.Depth)

@@ -200,7 +200,7 @@ func TestUnsignedDirectoryEvents(t *testing.T) {
 	if len(events) != 1 || events[0].Actor != "gateway" || events[0].Address != "192.0.2.1" || !strings.HasPrefix(events[0].Reason, "signature_") {
 		t.Errorf("journal %+v", events)
 	}
-	h.pass(time.Minute + time.Second)
+	h.Pass(time.Minute + time.Second)
 	send(t, h.handler, "POST", "/v1/directory/events", good)
 	if n := len(h.journal("directory_refused")); n != 2 {
 		t.Errorf("%d entries a minute later", n)

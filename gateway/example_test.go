@@ -15,7 +15,7 @@ import (
 // refused.
 func TestExampleInPython(t *testing.T) {
 	h := newTeller(t)
-	h.seconds.Store(time.Now().Unix()) // what the program signs with
+	h.Seconds.Store(time.Now().Unix()) // what the program signs with
 	server := httptest.NewServer(h.handler)
 	defer server.Close()
 	key := filepath.Join(t.TempDir(), "directory.key")

@@ -38,7 +38,7 @@ func TestRefusals(t *testing.T) {
 	h := newHouse(t)
 	x := h.live("ada", everything)
 	old := h.live("ada", everything)
-	h.move(old.id, approval.End(approval.RevokedByPerson, h.now()))
+	h.Move(old.id, approval.End(approval.RevokedByPerson, h.now()))
 	const bearer, key = "Authorization", "X-Auth-Token"
 	for _, c := range []struct {
 		name, path string
@@ -170,7 +170,7 @@ func TestAuthorityFollowsThePerson(t *testing.T) {
 	if got := h.forward("X-Original-URI", "/api/v5", "Authorization", "Bearer "+x.access).Header(); got.Get("X-Grantkeeper-Authority") != "" {
 		t.Errorf("told: %v", got)
 	}
-	h.pass(30 * time.Minute)
+	h.Pass(30 * time.Minute)
 	if d := h.decided(`{"token":"` + x.access + `"}`); d.Allowed || d.Status != 401 {
 		t.Errorf("after 30 minutes: %+v", d)
 	}
@@ -228,7 +228,7 @@ func TestG13OneLimit(t *testing.T) {
 	decide(`{"token":"` + x.access + `"}`)
 	decide(`{"api_key":"` + adaKey + `"}`)
 
-	h.pass(90 * time.Second)
+	h.Pass(90 * time.Second)
 	d := h.decided(`{"token":"` + x.access + `"}`)
 	if d.Allowed || d.Status != 429 || d.Error != "rate_limited" || d.RetryAfter != 510 || d.WWWAuthenticate != "" || d.Actor != nil || d.Reason == "" {
 		t.Errorf("over the limit: %+v", d)
@@ -237,7 +237,7 @@ func TestG13OneLimit(t *testing.T) {
 	if w.Code != 429 || w.Header().Get("Retry-After") != "510" || w.Header().Get("X-Grantkeeper-Person") != "" {
 		t.Errorf("over the limit: %d %v", w.Code, w.Header())
 	}
-	h.pass(510 * time.Second)
+	h.Pass(510 * time.Second)
 	left = 8
 	decide(`{"token":"` + x.access + `"}`)
 }
@@ -280,7 +280,7 @@ func TestDenialsForNginx(t *testing.T) {
 			t.Errorf("%s: %d %v", c.name, w.Code, w.Header())
 		}
 	}
-	h.pass(10 * time.Minute)
+	h.Pass(10 * time.Minute)
 	w := send(t, h.handler, "GET", "/v1/forward-auth?deny=403", "", "X-Gateway-Key", forwards, "X-Original-URI", "/api/v5", "X-Auth-Token", adaKey)
 	if w.Code != 200 || w.Header().Get("X-Grantkeeper-Status") != "" || w.Header().Get("X-Grantkeeper-Person") != "ada" {
 		t.Errorf("allowed: %d %v", w.Code, w.Header())

@@ -1,35 +1,26 @@
 package gateway
 
 import (
-	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/api/apitest"
 	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/docs/openapi"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
-	"github.com/grantkeeper/grantkeeper/token"
 )
 
 const (
-	base      = "https://app.example"
+	base      = apitest.Base
 	otherBase = "https://eu.example:8443"
-
-	verifier = "a-verifier-of-forty-three-characters-or-more"
-	callback = "https://client.example/callback"
 
 	adaKey = "key-of-ada-for-tests"
 
@@ -42,15 +33,13 @@ const (
 // house is a server with demo people, gateways and a clock that tests move.
 // Ada is an admin of nordlys and fills two roles, Tor is a member.
 type house struct {
+	*apitest.People
 	t       testing.TB
 	store   *store.Store
-	ring    *token.Ring
 	api     *api.Server
 	door    *Server
 	handler http.Handler
 	keys    []Key
-	seconds atomic.Int64 // Unix
-	nonces  byte
 }
 
 func bases(host string) string {
@@ -65,22 +54,10 @@ func bases(host string) string {
 
 func newHouse(t testing.TB) *house {
 	t.Helper()
-	h := &house{t: t}
-	h.seconds.Store(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC).Unix())
-	var err error
-	if h.ring, err = token.NewRing("sv", 1, token.NewKey(1, [32]byte{1})); err != nil {
-		t.Fatal(err)
-	}
-	h.store, err = store.Open(context.Background(), store.Options{
-		Path: filepath.Join(t.TempDir(), "grantkeeper.db"), Ring: h.ring, Now: func() time.Time { return h.now() },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { h.store.Close() })
-	h.fill()
+	h := &house{t: t, People: apitest.New(t, demo())}
+	h.store = h.Store
 	h.api = &api.Server{
-		Store: h.store, Ring: h.ring, Service: "Svalinn",
+		Store: h.Store, Ring: h.Ring, Service: "Svalinn",
 		Base:  func(r *http.Request) string { return bases(r.Host) },
 		Limit: limit.NewNames(limit.API),
 	}
@@ -93,13 +70,10 @@ func newHouse(t testing.TB) *house {
 	return h
 }
 
-func (h *house) now() time.Time { return time.Unix(h.seconds.Load(), 0) }
+func (h *house) now() time.Time { return h.Now() }
 
-func (h *house) pass(d time.Duration) { h.seconds.Add(int64(d / time.Second)) }
-
-func (h *house) fill() {
-	h.t.Helper()
-	err := h.store.AddDirectory(context.Background(), store.Directory{
+func demo() store.Directory {
+	return store.Directory{
 		People: []store.DirectoryPerson{
 			{Person: org.Person{ID: "ada", Email: "ada@nordlys.example", Name: "Ada", Active: true}},
 			{Person: org.Person{ID: "tor", Email: "tor@nordlys.example", Name: "Tor", Active: true}},
@@ -116,15 +90,6 @@ func (h *house) fill() {
 		},
 		Fillers: []store.Filler{{Role: "treasurer", Person: "ada"}, {Role: "secretary", Person: "ada"}, {Role: "host", Person: "tor"}},
 		APIKeys: []store.DirectoryAPIKey{{Key: adaKey, Person: "ada", Organization: "nordlys", Name: "script"}},
-	}, store.Act{Actor: "system"})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	err = h.store.AddClient(context.Background(), client.Client{
-		ID: "client-1", Name: "Helper", RedirectURIs: []string{callback}, IssuedAt: h.seconds.Load(),
-	}, store.Origin{}, store.Act{Actor: "client:client-1"})
-	if err != nil {
-		h.t.Fatal(err)
 	}
 }
 
@@ -135,8 +100,7 @@ type tokens struct {
 }
 
 var (
-	everything = grantset.Set{Kind: grantset.Everything}
-	whole      = grantset.Set{Kind: grantset.Organization}
+	everything, whole = apitest.Everything, apitest.Whole
 	// Ada fills both, and neither is what Tor fills.
 	selected = grantset.Set{Kind: grantset.Roles, Personal: true, Picks: []grantset.Pick{{Role: "secretary"}, {Role: "treasurer", Change: true}}}
 )
@@ -144,46 +108,14 @@ var (
 // live gives an approval whose code was exchanged now.
 func (h *house) live(person string, g grantset.Set) tokens {
 	h.t.Helper()
-	h.nonces++
-	nonce := [16]byte{h.nonces}
-	sum := sha256.Sum256([]byte(verifier))
-	handle, _, err := h.store.Approve(context.Background(), store.Answer{
-		Handle: func(attempt uint32) token.Handle {
-			handle, _ := h.ring.Handle(1, nonce, attempt)
-			return handle
-		},
-		Client: "client-1", Person: person, Organization: "nordlys", Grant: g,
-		RedirectURI: callback, Issuer: base, Challenge: base64.RawURLEncoding.EncodeToString(sum[:]),
-	}, store.Act{Actor: "person:" + person})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	h.move(handle.ID(), approval.Exchange("client-1", base, callback, verifier, h.now().Unix(), 1, h.now()))
-	return tokens{
-		id: handle.ID(), refresh: h.ring.Refresh(handle, 1),
-		access: h.ring.Access(handle, 1, h.now().Add(approval.AccessLifetime).Unix()),
-	}
-}
-
-func (h *house) move(id approval.ID, m approval.Move) {
-	h.t.Helper()
-	_, v, err := h.store.Apply(context.Background(), id, m, store.Act{Actor: "client:client-1"})
-	if err != nil || v != approval.OK {
-		h.t.Fatalf("move: %s, %v", v, err)
-	}
+	x := h.Live(person, "nordlys", g)
+	return tokens{id: x.ID, refresh: x.Refresh, access: x.Access}
 }
 
 // send sends a request to a handler; headers are names and values in turn.
 func send(t testing.TB, handler http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	r := httptest.NewRequestWithContext(context.Background(), method, target, strings.NewReader(body))
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Add(headers[i], headers[i+1])
-	}
-	w := httptest.NewRecorder()
-	w.Header().Set("X-Request-Id", "request-1")
-	handler.ServeHTTP(w, r)
-	return w
+	return apitest.Answer(handler, apitest.Request(method, target, body, headers...))
 }
 
 // ask asks for a decision, as a gateway that may.
@@ -210,14 +142,7 @@ func (h *house) forward(headers ...string) *httptest.ResponseRecorder {
 
 func parse[T any](t testing.TB, w *httptest.ResponseRecorder) T {
 	t.Helper()
-	var v T
-	if ct := w.Header().Get("Content-Type"); ct != "application/json" {
-		t.Errorf("Content-Type %q", ct)
-	}
-	if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil {
-		t.Fatalf("%v in %s", err, w.Body)
-	}
-	return v
+	return apitest.Parse[T](t, w)
 }
 
 // quoted is a string in JSON.

@@ -137,7 +137,7 @@ func (p *Previews) ask(ctx context.Context, q identity.PreviewQuestion, text []b
 		return none, PreviewStatus(answer.StatusCode)
 	case answer.Header.Get("Content-Encoding") != "":
 		return none, errors.New("it compresses its answer, and none of that is accepted")
-	case !api.HasType(answer.Header, "application/json"):
+	case !api.IsJSON(answer.Header):
 		return none, fmt.Errorf("it answers %.40q and not application/json", answer.Header.Get("Content-Type"))
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, previewBytes+1))

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/api/apitest"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
@@ -24,13 +25,13 @@ import (
 type previewed struct {
 	*Previews
 	asked atomic.Int32
-	log   *lockedBuffer
+	log   *apitest.Lines
 	now   atomic.Int64 // Unix seconds
 }
 
 func newPreviewed(t *testing.T, service http.HandlerFunc) *previewed {
 	t.Helper()
-	p := &previewed{log: &lockedBuffer{}}
+	p := &previewed{log: &apitest.Lines{}}
 	p.now.Store(1_800_000_000)
 	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.asked.Add(1)

@@ -154,7 +154,7 @@ func (u *Upstream) whole(w http.ResponseWriter, r *http.Request) (*told, bool) {
 // ruled asks the rules, or answers the call that they deny.
 func (u *Upstream) ruled(w http.ResponseWriter, r *http.Request, path string, of *told) bool {
 	c := rules.Call{Method: r.Method, Path: path, Query: r.URL.RawQuery, Body: of.call.Body, Unread: of.call.Unread}
-	if !api.HasType(r.Header, "application/json") { // another reader than ours would see another role
+	if !api.IsJSON(r.Header) { // another reader than ours would see another role
 		c.Body, c.Unread = nil, true
 	}
 	d, err := u.API.Ruled(r.Context(), of.rights, c)
@@ -252,8 +252,7 @@ func neverSent(err error) bool {
 
 // failed answers for a service that does not: what is wrong is in the log.
 func (u *Upstream) failed(w http.ResponseWriter, r *http.Request, err error) {
-	var ended over
-	if errors.As(err, &ended) {
+	if ended, ok := errors.AsType[over](err); ok {
 		u.API.Fail(w, r, ended.error)
 		return
 	}

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/api/apitest"
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/limit"
@@ -30,33 +30,16 @@ type behind struct {
 	front   *httptest.Server
 	service *httptest.Server
 	served  atomic.Int32 // requests that came to the service
-	log     *lockedBuffer
+	log     *apitest.Lines
 	access  string
 
 	approval approval.ID
 }
 
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
 // newBehind: change, unless nil, changes the upstream or the front's server.
 func newBehind(t *testing.T, service http.HandlerFunc, change func(*Upstream, *httptest.Server)) *behind {
 	t.Helper()
-	b := &behind{house: newHouse(t), log: &lockedBuffer{}}
+	b := &behind{house: newHouse(t), log: &apitest.Lines{}}
 	b.service = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.served.Add(1)
 		service(w, r)

@@ -89,8 +89,8 @@ func (a Assertion) sign(algorithm string, sign func([]byte) []byte, now time.Tim
 	}
 	header, err := json.Marshal(joseHeader{Algorithm: algorithm, Type: "JWT"})
 	claims, err2 := json.Marshal(c)
-	if err != nil || err2 != nil {
-		panic("strings and numbers are JSON")
+	if err := errors.Join(err, err2); err != nil {
+		panic(err) // texts and numbers
 	}
 	input := base64.RawURLEncoding.EncodeToString(header) + "." + base64.RawURLEncoding.EncodeToString(claims)
 	return input + "." + base64.RawURLEncoding.EncodeToString(sign([]byte(input)))
@@ -110,16 +110,17 @@ func ReadAssertion(s, audience string, now time.Time, keys ...AssertionKey) (Ass
 	if len(s) > maxAssertion || strings.ContainsAny(s, "\r\n") { // which base64 would skip
 		return Assertion{}, errors.New("assertion: too long, or more than one line")
 	}
-	input, signature, ok := cutLast(s, ".")
-	head, body, ok2 := strings.Cut(input, ".")
-	if !ok || !ok2 {
+	dot := max(0, strings.LastIndexByte(s, '.'))
+	input := s[:dot]
+	head, body, ok := strings.Cut(input, ".")
+	if !ok {
 		return Assertion{}, errors.New("assertion: not a JWS in its compact form")
 	}
 	var header joseHeader
 	if err := decodePart(head, &header); err != nil {
 		return Assertion{}, fmt.Errorf("assertion: header: %w", err)
 	}
-	sum, err := base64.RawURLEncoding.Strict().DecodeString(signature)
+	sum, err := base64.RawURLEncoding.Strict().DecodeString(s[dot+1:])
 	if err != nil || header.Critical != nil || !slices.ContainsFunc(keys, func(k AssertionKey) bool {
 		return k.signed(header.Algorithm, []byte(input), sum)
 	}) {
@@ -168,14 +169,6 @@ func (c assertionClaims) read(audience string, now time.Time) (Assertion, error)
 		return Assertion{}, errors.New("assertion: auth_time is not a time that has been")
 	}
 	return a, nil
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
 }
 
 // decodePart reads one JSON object of a JWS: each member once, by its exact name.

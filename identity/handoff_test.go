@@ -76,10 +76,10 @@ func TestBadAssertions(t *testing.T) {
 		}
 		return c
 	}
-	signed := func(header, body any) string {
-		input := part(header) + "." + part(body)
-		return input + "." + base64.RawURLEncoding.EncodeToString(hs256(secret, []byte(input)))
+	signedAs := func(header, body string) string {
+		return header + "." + body + "." + base64.RawURLEncoding.EncodeToString(hs256(secret, []byte(header+"."+body)))
 	}
+	signed := func(header, body any) string { return signedAs(part(header), part(body)) }
 	hs := map[string]any{"alg": "HS256"}
 	if _, err := ReadAssertion(signed(hs, claims(nil)), asserted.Audience, atNoon, AssertionKey{Secret: secret}); err != nil {
 		t.Fatalf("the one that the others are made of: %v", err)
@@ -105,6 +105,12 @@ func TestBadAssertions(t *testing.T) {
 		"claims a list":                          signed(hs, []string{"x"}),
 		"a person by number":                     signed(hs, claims(map[string]any{"sub": 7})),
 		"several audiences":                      signed(hs, claims(map[string]any{"aud": []string{asserted.Audience, "https://evil.example"}})),
+		"for another server":                     signed(hs, claims(map[string]any{"aud": "https://evil.example"})),
+		"for no server":                          signed(hs, claims(map[string]any{"aud": nil})),
+		"no challenge":                           signed(hs, claims(map[string]any{"challenge": ""})),
+		"nobody":                                 signed(hs, claims(map[string]any{"sub": ""})),
+		"a header with something behind":         signedAs(part(hs)+"!", part(claims(nil))),
+		"claims with something behind":           signedAs(part(hs), part(json.RawMessage(`{"aud":"`+asserted.Audience+`","challenge":"x","sub":"a","iat":100000}`))+"!"),
 		"expired":                                signed(hs, claims(map[string]any{"exp": atNoon.Unix()})),
 		"no time":                                signed(hs, claims(map[string]any{"iat": nil})),
 		"a negative time":                        signed(hs, claims(map[string]any{"auth_time": -1})),
@@ -143,6 +149,22 @@ func TestBadAssertions(t *testing.T) {
 	// RFC 8693's act counts as well.
 	if a, err := ReadAssertion(signed(hs, claims(map[string]any{"act": map[string]any{"sub": "support"}})), asserted.Audience, atNoon, AssertionKey{Secret: secret}); err != nil || a.ImpersonatedBy == "" {
 		t.Errorf("act: %+v, %v", a, err)
+	}
+}
+
+// It is of 16 KiB at most.
+func TestLongAssertions(t *testing.T) {
+	encode := base64.RawURLEncoding.EncodeToString
+	for n, want := range map[int]bool{16384: true, 16385: false} {
+		body := `{"aud":"a","challenge":"x","sub":"ada","iat":100000,"x":"` + strings.Repeat("x", n*3/4-200)
+		s := ""
+		for ; len(s) < n; body += "x" {
+			s = encode([]byte(`{"alg":"HS256"}`)) + "." + encode([]byte(body+`"}`))
+			s += "." + encode(hs256(secret, []byte(s)))
+		}
+		if _, err := ReadAssertion(s, "a", atNoon, AssertionKey{Secret: secret}); len(s) != n || (err == nil) != want {
+			t.Errorf("of %d bytes, which should be %d: %v", len(s), n, err)
+		}
 	}
 }
 

@@ -66,16 +66,13 @@ type item struct {
 
 // ItemsText writes items for HeaderItems: JSON in ASCII. It refuses what ReadItems would.
 func ItemsText(all ...Item) (string, error) {
-	if all == nil {
-		all = []Item{}
-	}
 	out := make([]item, len(all))
 	for i, one := range all {
 		out[i] = item(one)
 	}
 	text, err := json.Marshal(out)
 	if err != nil {
-		return "", err
+		panic(err) // texts, words and numbers
 	}
 	text = inASCII(text)
 	_, err = ReadItems(text)

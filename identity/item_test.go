@@ -8,7 +8,7 @@ import (
 
 func TestItems(t *testing.T) {
 	all := []Item{
-		{ID: "17", Title: "Büdget “2027” \U0001F4B0", Kind: "order", Did: Changed, Role: "r-orders", Detail: "Text", Private: true},
+		{ID: "17", Title: "Büdget “2027” \U0001F4B0 \uFFFF\U00010000", Kind: "order", Did: Changed, Role: "r-orders", Detail: "Text", Private: true},
 		{ID: "18", Personal: true, Did: Deleted},
 		{Kind: "order", Did: Viewed, Count: 214},
 		{},
@@ -69,10 +69,10 @@ func TestItemsThatAreRefused(t *testing.T) {
 			t.Errorf("%s: taken as %+v", name, got)
 		}
 	}
-	if _, err := ItemsText(Item{Title: "\x1b[31m"}); err == nil {
-		t.Error("a control is written")
+	if _, err := ItemsText(Item{Title: "\x1b[31m"}); err == nil || !strings.Contains(err.Error(), "1 to 100 characters") {
+		t.Error("a control is written:", err)
 	}
-	for _, text := range []string{`[{"title":"` + strings.Repeat("ä", 100) + `"}]`, `[` + strings.Repeat(`{},`, 19) + `{}]`, `[{"did":"read","count":1000000}]`, `[{"role":"` + strings.Repeat("r", 64) + `"}]`} {
+	for _, text := range []string{`[{"title":"` + strings.Repeat("ä", 100) + `"}]`, `[` + strings.Repeat(`{},`, 19) + `{}]`, `[{"did":"read","count":1000000}]`, `[{"did":"changed","count":1}]`, `[{"role":"a~"}]`, `[` + strings.Repeat(" ", 16<<10-2) + `]`, `[{"role":"` + strings.Repeat("r", 64) + `"}]`} {
 		if _, err := ReadItems([]byte(text)); err != nil {
 			t.Errorf("%.60s: %v", text, err)
 		}

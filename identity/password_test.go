@@ -31,7 +31,7 @@ func TestReadPasswordCosts(t *testing.T) {
 func TestCheckImported(t *testing.T) {
 	for c, want := range map[PasswordCosts]string{
 		{19456, 2, 1}: "", {47104, 1, 1}: "", {12288, 3, 1}: "", {9216, 4, 1}: "", {7168, 5, 1}: "", {65536, 4, 4}: "", {35840, 1, 1}: "",
-		{7167, 10, 1}: "too weak", {35839, 1, 1}: "too weak", {8, 1, 1}: "too weak", {65536, 5, 1}: "too high", {32768, 9, 1}: "too high",
+		{7167, 10, 1}: "too weak", {35839, 1, 1}: "too weak", {8, 1, 1}: "too weak", {65536, 5, 1}: "too high", {32768, 9, 1}: "too high", {52429, 5, 1}: "too high",
 	} {
 		err := c.CheckImported()
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -51,9 +51,14 @@ func TestReadPasswordHash(t *testing.T) {
 	if err != nil || string(h.Salt) != "somesalt" || len(h.Key) != 32 || h.PasswordCosts != (PasswordCosts{256, 2, 1}) {
 		t.Errorf("%+v %v", h, err)
 	}
+	for n, want := range map[int]bool{20: false, 22: true, 86: true, 87: false} { // 15, 16, 64 and 65 bytes
+		if h, err := ReadPasswordHash(costs + salt + "$" + strings.Repeat("A", n)); (err == nil) != want {
+			t.Errorf("a hash of %d bytes: %v", len(h.Key), err)
+		}
+	}
 	long := strings.Repeat("A", 88)
 	for _, text := range []string{
-		"", costs, costs + salt, costs + salt + "$", costs + salt + "$" + key + "$", costs + salt + "$" + key + "=", costs + "c2FsdA$" + key, costs + "!$" + key,
+		"", strings.Replace(costs, "2id", "2i", 1) + salt + "$" + key, costs, costs + salt, costs + salt + "$", costs + salt + "$" + key + "$", costs + salt + "$" + key + "=", costs + "c2FsdA$" + key, costs + "!$" + key,
 		costs + salt + "$" + key[:20], costs + salt + "$" + long, costs + salt + "$" + key[:42] + "5", "$2y$10$abc",
 	} {
 		h, err := ReadPasswordHash(text)

@@ -74,6 +74,17 @@ func TestPreviewAnswer(t *testing.T) {
 	}
 }
 
+// A title turns no text around.
+func TestTitle(t *testing.T) {
+	for title, want := range map[string]bool{
+		"Orders": true, "a\u202fb": true, "a\u206ab": true, "a\u202ab": false, "a\u202eb": false, "a\u2066b": false, "a\u2069b": false, "": false, "a\u2028b": false,
+	} {
+		if Title(title) != want {
+			t.Errorf("%q: %t", title, !want)
+		}
+	}
+}
+
 func TestPreviewAnswerRefuses(t *testing.T) {
 	part := func(part string) string { return `{"sets":[{"change":` + part + `},{}]}` }
 	title := func(title string) string { return part(`{"count":9,"titles":["` + title + `"]}`) }

@@ -10,6 +10,9 @@ func TestProof(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	const within = 10 * time.Minute
 	ago := func(d time.Duration) int64 { return now.Add(-d).Unix() }
+	if first := time.Unix(1, 0); recent(0, within, first) || !recent(1, within, first) {
+		t.Error("what was never is 0, and what was in the first second is 1")
+	}
 	for name, tt := range map[string]struct {
 		p              Proof
 		proved, factor bool

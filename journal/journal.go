@@ -11,6 +11,7 @@ const (
 	ClientDisabled       Kind = "client_disabled"
 	ClientEnabled        Kind = "client_enabled"
 	ClientExpired        Kind = "client_expired"
+	ClientChanged        Kind = "client_changed"
 	ApprovalGranted      Kind = "approval_granted"
 	ApprovalCancelled    Kind = "approval_cancelled"
 	ApprovalRefused      Kind = "approval_refused"
@@ -69,6 +70,7 @@ var Meanings = []Meaning{
 	{ClientDisabled, "Client disabled", Warning, "its approvals ended; `deleted` in the detail: for good"},
 	{ClientEnabled, "Client enabled", Plain, "it may ask people again"},
 	{ClientExpired, "Client expired", Plain, "deleted: nobody approved it in 14 days"},
+	{ClientChanged, "Client changed", Plain, "its metadata document has another name, or other redirect URIs; the detail says how many approvals that ended"},
 	{ApprovalGranted, "Approved", Plain, "a person approved a client"},
 	{ApprovalCancelled, "Cancelled", Plain, "a person pressed Cancel"},
 	{ApprovalRefused, "Approval refused", Warning, "what a consent page sent was refused; the reason says why"},

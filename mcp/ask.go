@@ -10,6 +10,8 @@ import (
 	"mime"
 	"net/http"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/sse"
 )
 
 // maxPages bounds how often a list goes on.
@@ -102,12 +104,12 @@ func Result(contentType string, body io.Reader, id []byte) (map[string]json.RawM
 		result, _, err := resultOf(text, id)
 		return result, err
 	}
-	for from := newEvents(body, maxAnswer); ; {
-		v, err := from.next()
+	for from := sse.NewReader(body, maxAnswer); ; {
+		v, err := from.Next()
 		if err != nil {
 			return nil, err
 		}
-		if result, answered, err := resultOf(v.data(), id); answered {
+		if result, answered, err := resultOf(v.Data(), id); answered {
 			return result, err
 		}
 	}

@@ -65,6 +65,13 @@ func TestMCPRecords(t *testing.T) {
 		{"a resource", `{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"a:b"}}`, "application/json", fmt.Sprintf(result, items(`[{"kind":"note","count":3}]`)), "", "reads 1 note 3", 200},
 		{"a list", `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`, "application/json", fmt.Sprintf(result, `{"tools":[]}`), "", "", 200},
 		{"a tool that reads", call("list_orders"), "application/json", fmt.Sprintf(result, items(`[{"kind":"order","count":2}]`)), "", "reads 1 order 2", 200},
+		{"one that says nothing of items", call("list_orders"), "application/json", fmt.Sprintf(result, `{"content":[{"type":"text","text":"\"isError\":true \"error\""}]}`), "", "reads 1  0", 200},
+		{"one with items in the head", call("list_orders"), "application/json", fmt.Sprintf(result, `{}`), `[{"kind":"order","count":4}]`, "reads 1 order 4", 200},
+		{"one that fails", call("list_orders"), "application/json", fmt.Sprintf(result, `{"content":[],"isError":true}`), "", "", 200},
+		{"one that fails, written otherwise", call("list_orders"), "application/json", fmt.Sprintf(result, `{"\u0069sError":true}`), "", "", 200},
+		{"one with an error", call("list_orders"), "application/json", `{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"\"result\""},"result":null}`, "", "", 200},
+		{"one with no result", call("list_orders"), "application/json", `{"jsonrpc":"2.0","id":7}`, "", "", 200},
+		{"one that changes, and says nothing of items", call("move_order"), "application/json", `{"jsonrpc":"2.0","id":2,"result":{"content":[]}}`, "", "unanswered 0 move_order", 200},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHouse(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -166,5 +173,38 @@ func TestMCPRecordsTheRole(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestPlainly: what is counted without being read is what a reader would have said: done,
+// and of no items.
+func TestPlainly(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`:            true,
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\" :\n\t{\"a\":null}}": true,
+		`{"jsonrpc":"2.0","id":1,"result":{"text":"\"isError\""}}`:    true,
+		`{"jsonrpc":"2.0","id":1,"result":null}`:                      false,
+		`{"jsonrpc":"2.0","id":1,"result":[]}`:                        false,
+		`{"jsonrpc":"2.0","id":1,"result":"done"}`:                    false,
+		`{"jsonrpc":"2.0","id":1,"a":"result"}`:                       false,
+		`{"jsonrpc":"2.0","id":1,"a":"result","result":null}`:         false,
+		`{"jsonrpc":"2.0","id":1,"result":{"isError":true}}`:          false,
+		`{"jsonrpc":"2.0","id":1,"result":{"\u0069sError":true}}`:     false,
+		`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}`:  false,
+		`{"jsonrpc":"2.0","id":1,"result":{"_meta":{"x":1}}}`:         false,
+		`{"jsonrpc":"2.0","method":"ping","result":{}}`:               false,
+		`{"jsonrpc":"2.0","id":1}`:                                    false,
+		``:                                                            false,
+	} {
+		if got := plainly([]byte(text)); got != want {
+			t.Errorf("%s: %t, want %t", text, got, want)
+		}
+		if !want {
+			continue
+		}
+		all, _ := readAnswers([]byte(text))
+		if len(all) != 1 || !all[0].responds() || outcomeOf(&all[0]) != activity.Done || all[0].Result["_meta"] != nil {
+			t.Errorf("%s: read it is something else", text)
+		}
 	}
 }

@@ -3,8 +3,6 @@ package mcp
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"io"
 	"log/slog"
 	"net/http"
@@ -13,17 +11,15 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/api/apitest"
 	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/limit"
-	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -31,36 +27,19 @@ import (
 const (
 	serviceKey = "service-key-0123456789abcdef0123456789ab"
 	adaKey     = "key-of-ada-for-tests"
-	base       = "https://app.example"
+	base       = apitest.Base
 )
 
 var (
 	act        = store.Act{Actor: "system"}
-	everything = grantset.Set{Kind: grantset.Everything}
+	everything = apitest.Everything
 	selected   = grantset.Set{Kind: grantset.Roles, Picks: []grantset.Pick{{Role: "treasurer"}}}
 )
-
-// lines is a log that goroutines may write to.
-type lines struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 // house is a service behind the proxy behind the guard. Ada is an admin of nordlys
 // and fills a role; Tor is a member.
 type house struct {
+	*apitest.People
 	t       testing.TB
 	store   *store.Store
 	ring    *token.Ring
@@ -68,8 +47,7 @@ type house struct {
 	proxy   *Server
 	front   *httptest.Server
 	service *httptest.Server
-	log     *lines
-	nonces  byte
+	log     *apitest.Lines
 	later   atomic.Int64 // nanoseconds that the clock is ahead
 }
 
@@ -82,25 +60,17 @@ func newHouse(t testing.TB, service http.Handler, change ...func(*house)) *house
 // newHouseOn takes a PostgreSQL database; "" is a file.
 func newHouseOn(t testing.TB, database string, service http.Handler, change ...func(*house)) *house {
 	t.Helper()
-	ring, err := token.NewRing("sv", 1, token.NewKey(1, [32]byte{1}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &house{t: t, ring: ring, log: &lines{}}
-	o := store.Options{URL: database, Ring: ring, Now: func() time.Time { return time.Now().Add(time.Duration(h.later.Load())) }}
+	h := &house{t: t, People: &apitest.People{}, log: &apitest.Lines{}}
+	o := store.Options{URL: database, Now: func() time.Time { return time.Now().Add(time.Duration(h.later.Load())) }}
 	if database == "" {
 		o.Path = filepath.Join(t.TempDir(), "grantkeeper.db")
 	}
-	s, err := store.Open(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	h.store = s
-	h.fill()
+	h.Open(t, o)
+	h.Fill(apitest.Demo())
+	h.store, h.ring = h.Store, h.Ring
 	h.service = httptest.NewServer(service)
 	h.api = &api.Server{
-		Store: s, Ring: ring, Service: "Svalinn", Base: func(*http.Request) string { return base },
+		Store: h.Store, Ring: h.Ring, Service: "Svalinn", Base: func(*http.Request) string { return base },
 		Limit: limit.NewNames(limit.Limit{N: 1_000_000, Window: time.Second}),
 	}
 	to, err := url.Parse(h.service.URL + "/mcp?of=service")
@@ -128,29 +98,6 @@ func newHouseOn(t testing.TB, database string, service http.Handler, change ...f
 	return h
 }
 
-func (h *house) fill() {
-	h.t.Helper()
-	err := h.store.AddDirectory(context.Background(), store.Directory{
-		People: []store.DirectoryPerson{
-			{Person: org.Person{ID: "ada", Email: "ada@nordlys.example", Name: "Ada", Active: true}},
-			{Person: org.Person{ID: "tor", Email: "tor@nordlys.example", Name: "Tor", Active: true}},
-		},
-		Organizations: []org.Organization{{ID: "nordlys", Name: "Nordlys", AIIntegration: true}},
-		Members:       []store.DirectoryMember{{Person: "ada", Organization: "nordlys", Admin: true}, {Person: "tor", Organization: "nordlys"}},
-		Circles:       []org.Circle{{ID: "general", Organization: "nordlys", Name: "General"}},
-		Roles:         []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: "general", Name: "Treasurer"}},
-		Fillers:       []store.Filler{{Role: "treasurer", Person: "ada"}},
-		APIKeys:       []store.DirectoryAPIKey{{Key: adaKey, Person: "ada", Organization: "nordlys", Name: "script"}},
-	}, act)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	err = h.store.AddClient(context.Background(), client.Client{ID: "client-1", Name: "Helper", RedirectURIs: []string{base}, IssuedAt: h.store.Now().Unix()}, store.Origin{}, act)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-}
-
 // live gives the access token of an approval whose code was exchanged.
 func (h *house) live(person string, g grantset.Set) (access string, of approval.ID) {
 	h.t.Helper()
@@ -160,38 +107,14 @@ func (h *house) live(person string, g grantset.Set) (access string, of approval.
 // liveFor is live with a token that expires earlier.
 func (h *house) liveFor(person string, g grantset.Set, lifetime time.Duration) (access string, of approval.ID) {
 	h.t.Helper()
-	const verifier = "a-verifier-of-forty-three-characters-or-more"
-	sum := sha256.Sum256([]byte(verifier))
-	h.nonces++
-	nonce := [16]byte{h.nonces}
-	handle, at, err := h.store.Approve(context.Background(), store.Answer{
-		Handle: func(attempt uint32) token.Handle {
-			handle, _ := h.ring.Handle(1, nonce, attempt)
-			return handle
-		},
-		Client: "client-1", Person: person, Organization: "nordlys", Grant: g,
-		RedirectURI: base, Issuer: base, Challenge: base64.RawURLEncoding.EncodeToString(sum[:]),
-	}, act)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	now := h.store.Now()
-	h.move(handle.ID(), approval.Exchange("client-1", base, base, verifier, at, 1, now))
-	return h.ring.Access(handle, 1, now.Add(lifetime).Unix()), handle.ID()
-}
-
-func (h *house) move(id approval.ID, m approval.Move) {
-	h.t.Helper()
-	_, v, err := h.store.Apply(context.Background(), id, m, act)
-	if err != nil || v != approval.OK {
-		h.t.Fatalf("move: %s, %v", v, err)
-	}
+	x := h.Live(person, "nordlys", g)
+	return h.ring.Access(x.Handle, 1, h.store.Now().Add(lifetime).Unix()), x.ID
 }
 
 // end ends an approval, as its person does.
 func (h *house) end(id approval.ID) {
 	h.t.Helper()
-	h.move(id, approval.End(approval.RevokedByPerson, h.store.Now()))
+	h.Move(id, approval.End(approval.RevokedByPerson, h.store.Now()))
 }
 
 // answered is what a client gets.

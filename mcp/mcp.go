@@ -171,7 +171,7 @@ func (x *exchange) read() error {
 var errAnswered = errors.New("answered")
 
 func (x *exchange) readBody() error {
-	if !api.HasType(x.r.Header, "application/json") {
+	if !api.IsJSON(x.r.Header) {
 		return refused(415, "Content-Type must be application/json, in UTF-8, and the body not compressed.")
 	}
 	most := cmp.Or(x.s.MaxBody, DefaultMaxBody)
@@ -304,8 +304,7 @@ func (x *exchange) fail(err error) {
 // bad answers for a service that does not: what is wrong is in the log.
 func (x *exchange) bad(err error) {
 	f := &api.Fault{Status: 502, Code: "bad_gateway", Description: "The service does not answer now. Try again."}
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		f.Status, f.Code = 504, "gateway_timeout"
 	}
 	x.warn(err)

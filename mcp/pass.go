@@ -17,6 +17,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/sse"
 )
 
 // Headers that pass on, and back. Nothing else does: no credential, no cookie, and
@@ -238,10 +239,10 @@ func (x *exchange) whole(ctx context.Context, a *http.Response, kind string) err
 // narrowed is a message of the service as this client may see it, or nil where that
 // is as it is. Tools that are listed in it are remembered.
 func (x *exchange) narrowed(data []byte) []byte {
-	lists := x.lists()
+	lists := sync.OnceValue(x.lists)
 	return rewrite(data, func(t Tool) bool {
 		x.s.tools.note(x.rights.Organization, t, time.Now())
-		return lists(t)
+		return lists()(t)
 	})
 }
 
@@ -253,14 +254,17 @@ func (x *exchange) stream(ctx context.Context, a *http.Response) error {
 	x.w.WriteHeader(a.StatusCode)
 	live := newLiving(x.w, cmp.Or(x.s.silence, keepAlive))
 	defer live.end()
-	from := newEvents(a.Body, maxAnswer)
+	from := sse.NewReader(a.Body, maxAnswer)
 	for {
-		v, err := from.next()
+		v, err := from.Next()
 		if err == nil && x.event(ctx, live, v) == nil {
 			continue
 		}
 		if err == nil || err == io.EOF || context.Cause(ctx) != nil {
 			return errBegun // the stream just ends: clients come back, and learn why
+		}
+		if errors.Is(err, sse.ErrTooLong) {
+			err = errTooLong
 		}
 		x.warn(err)
 		live.end()
@@ -270,8 +274,8 @@ func (x *exchange) stream(ctx context.Context, a *http.Response) error {
 
 // event gives one event. One that answers a call is given when the right was asked
 // after it came; others when it was asked less than a second before.
-func (x *exchange) event(ctx context.Context, to *living, v event) error {
-	data := v.data()
+func (x *exchange) event(ctx context.Context, to *living, v sse.Event) error {
+	data := v.Data()
 	responds, updates := holds(data)
 	if responds {
 		x.answered(data, http.StatusOK, nil)
@@ -280,7 +284,7 @@ func (x *exchange) event(ctx context.Context, to *living, v event) error {
 		err := x.stands(ctx)
 		if responds && !x.listens() && errors.Is(err, api.ErrChanged) {
 			if other := changed(data); other != nil {
-				return to.write(v.append(nil, other, x.bind))
+				return to.write(rewritten(v, other, x.bind))
 			}
 		}
 		if err != nil {
@@ -300,7 +304,7 @@ func (x *exchange) event(ctx context.Context, to *living, v event) error {
 	if less := x.narrowed(data); less != nil {
 		other = less
 	}
-	return to.write(v.append(nil, other, x.bind))
+	return to.write(rewritten(v, other, x.bind))
 }
 
 func (x *exchange) bind(id string) string { return x.ids.event(x.in, id) }

@@ -122,7 +122,7 @@ func (c collector) collectCounters(to chan<- prometheus.Metric) {
 			to <- counter(of.desc, n, labels...)
 		})
 	}
-	to <- counter(reuseDesc, c.ended.of(string(approval.RefreshReused), ""))
+	to <- counter(reuseDesc, c.ended.of(string(approval.RefreshReused)))
 	for i, result := range checkResults {
 		to <- counter(checksDesc, c.checks[i].Load(), result)
 	}

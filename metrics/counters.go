@@ -161,11 +161,11 @@ func (l *labelled) sum() (n uint64) {
 	return n
 }
 
-// of gives one.
-func (l *labelled) of(a, b string) uint64 {
+// of gives one that has no second label.
+func (l *labelled) of(a string) uint64 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	if c := l.counts[[2]string{a, b}]; c != nil {
+	if c := l.counts[[2]string{a}]; c != nil {
 		return c.Load()
 	}
 	return 0

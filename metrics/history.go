@@ -78,11 +78,11 @@ func (m *Metrics) sample() {
 	defer h.mu.Unlock()
 	now := h.now().Unix()
 	current := counted{
-		Refreshes: m.tokens.of("refresh_token", ""),
-		Refusals:  m.refusals.sum() + m.registrations.of("refused", ""),
+		Refreshes: m.tokens.of("refresh_token"),
+		Refusals:  m.refusals.sum() + m.registrations.of("refused"),
 		Limited:   m.limited.sum(),
 	}
-	reasons := map[string]uint64{"registration": m.registrations.of("refused", "")}
+	reasons := map[string]uint64{"registration": m.registrations.of("refused")}
 	m.refusals.each(func(code, _ string, n uint64) { reasons[code] += n })
 
 	for s := range current {

@@ -8,6 +8,7 @@ package metrics
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -132,9 +133,7 @@ func (m *Metrics) addPattern(pattern string) *route {
 
 func added[V any](old map[string]V, key string, v V) *map[string]V {
 	grown := make(map[string]V, len(old)+1)
-	for k, v := range old {
-		grown[k] = v
-	}
+	maps.Copy(grown, old)
 	grown[key] = v
 	return &grown
 }
@@ -225,7 +224,7 @@ var endReasons = map[approval.Reason]string{
 	approval.RefreshReused: "refresh_reused", approval.CodeReused: "code_reused", approval.IntegrationOff: "integration_off",
 	approval.Replaced: "replaced", approval.NeverConnected: "never_connected", approval.Unused: "unused", approval.KeyRetired: "key_retired",
 	approval.Restored: "restored", approval.StateLost: "state_lost",
-	approval.EndedOnDate: "ended_on_date", approval.AppBlocked: "app_blocked", "drill": "drill",
+	approval.EndedOnDate: "ended_on_date", approval.AppBlocked: "app_blocked", approval.RedirectGone: "redirect_uri_gone", "drill": "drill",
 }
 
 // Journaled counts what an entry of the journal tells, once it is durable.

@@ -8,6 +8,8 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/token"
 )
 
 // seen is what an endpoint knows of the attempt that a call belongs to, by the time
@@ -30,10 +32,60 @@ func (k *seen) know(client string, of approval.ID) {
 	}
 }
 
+// tellOf tells whose a token request is that is refused before its client is looked for:
+// the client that it names, and the approval that its code or refresh token is of, where
+// that is not another client's. Nothing moves by it, and what cannot be read is not told.
+func (s *Server) tellOf(c call, f *form) {
+	kind, text := token.Code, f.values[code]
+	if f.values[grantType] == "refresh_token" {
+		c.seen.step, kind, text = attempt.Refresh, token.Refresh, f.values[refreshToken]
+	}
+	id := f.values[clientID]
+	if user, _, ok := c.BasicAuth(); id == "" && ok {
+		id, _ = unescape(user) // RFC 6749 section 2.3.1
+	}
+	if id != "" {
+		if state, err := s.clientState(c, id); err != nil || state == store.ClientUnknown {
+			return
+		}
+		s.tell(c, id, approval.ID{}, "")
+	}
+	if text == "" || s.Seen == nil {
+		return
+	}
+	what, of := s.grantOf(c, kind, text, id)
+	if s.tell(c, "", of, ""); id != "" {
+		c.seen.what = what
+	}
+}
+
+// grantOf gives what a code or a refresh token is to a client, "" where that cannot be
+// told now, and its approval where it is the client's own, or none is named.
+func (s *Server) grantOf(c call, kind token.Kind, text, id string) (attempt.What, approval.ID) {
+	claim, ok := s.Ring.Read(kind, text)
+	if !ok {
+		if s.unread(kind, text, nil) != nil {
+			return "", approval.ID{}
+		}
+		return attempt.NoGrant, approval.ID{}
+	}
+	of := approval.ID(claim.Handle.ID())
+	switch row, err := s.Store.Approval(c.Context(), of); {
+	case err != nil:
+		return "", approval.ID{}
+	case id != "" && row.Client != id:
+		return attempt.OtherGrant, approval.ID{}
+	}
+	return attempt.OwnGrant, of
+}
+
 // saw tells Seen how a call went; e is nil where it went well.
 func (s *Server) saw(c call, e *Error) {
 	if s.Seen == nil || c.seen.step == 0 || c.seen.later && e == nil {
 		return
+	}
+	if e != nil && e.Code == useNonce && c.seen.step == attempt.Refresh {
+		return // most refreshes begin so: it says nothing of the attempt
 	}
 	o := attempt.Observation{Step: c.seen.step, Outcome: attempt.Done, What: c.seen.what, N: c.seen.n, Status: http.StatusOK, Keys: c.seen.Keys}
 	if o.Step == attempt.Registration {
@@ -79,6 +131,7 @@ func reasonOf(step attempt.Step, e *Error) attempt.Reason {
 var byCode = map[string]attempt.Reason{
 	"invalid_client": attempt.ClientUnknown, "unsupported_grant_type": attempt.GrantType,
 	"invalid_scope": attempt.ScopeUnknown, "invalid_target": attempt.ResourceUnknown,
+	invalidProof: attempt.DPoPProof, useNonce: attempt.DPoPNonce,
 }
 
 func unreadable(description string) attempt.Reason {
@@ -97,6 +150,8 @@ func refusedGrant(step attempt.Step, verdict string) attempt.Reason {
 	switch verdict {
 	case disabled.reason:
 		return attempt.ClientDisabled
+	case approval.WrongKey.String():
+		return attempt.DPoPKey
 	case approval.WrongVerifier.String():
 		return attempt.PKCEMismatch
 	case approval.WrongRedirect.String():
@@ -153,7 +208,7 @@ func (s *Server) sawMetadata(r *http.Request, what attempt.What, found bool) {
 // sawPreflight tells of a script that may not send what it wants to.
 func (s *Server) sawPreflight(r *http.Request, step attempt.Step) {
 	asked := strings.Join(r.Header["Access-Control-Request-Headers"], ",")
-	if s.Seen == nil || step == 0 || attempt.HeadersAllowed(asked, allowedHeaders[0]) {
+	if s.Seen == nil || step == 0 || attempt.HeadersAllowed(asked, allowedAt(r.URL.Path)[0]) {
 		return
 	}
 	s.Seen(r, attempt.Observation{Step: step, Outcome: attempt.Failed, Reason: attempt.CORSHeader, What: attempt.Preflight, Status: http.StatusNoContent})
@@ -164,7 +219,7 @@ func stepAt(path string) attempt.Step {
 	switch path {
 	case "/oauth/register":
 		return attempt.Registration
-	case "/oauth/token":
+	case tokenPath:
 		return attempt.Token
 	}
 	return 0

@@ -9,7 +9,21 @@ var (
 	exposedHeaders = []string{"WWW-Authenticate, Retry-After, MCP-Protocol-Version"}
 	allowedHeaders = []string{"Authorization, Content-Type, Accept, MCP-Protocol-Version, " +
 		"Mcp-Session-Id, Mcp-Method, Mcp-Name, Last-Event-ID, X-Auth-Token"}
+
+	// At the token endpoint there are proofs of the client's key (RFC 9449).
+	exposedAtToken = []string{exposedHeaders[0] + ", DPoP-Nonce"}
+	allowedAtToken = []string{allowedHeaders[0] + ", DPoP"}
 )
+
+const tokenPath = "/oauth/token"
+
+// allowedAt are the headers that a script may send to an endpoint.
+func allowedAt(path string) []string {
+	if path == tokenPath {
+		return allowedAtToken
+	}
+	return allowedHeaders
+}
 
 // allowEveryOrigin lets scripts of every origin read the answer: nothing here
 // depends on a cookie, so there is nothing to protect from them (decision M5).
@@ -29,7 +43,7 @@ func preflight(w http.ResponseWriter, r *http.Request, methods string) bool {
 	}
 	h := w.Header()
 	h.Set("Access-Control-Allow-Methods", methods)
-	h["Access-Control-Allow-Headers"] = allowedHeaders
+	h["Access-Control-Allow-Headers"] = allowedAt(r.URL.Path)
 	w.WriteHeader(http.StatusNoContent)
 	return true
 }

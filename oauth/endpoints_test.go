@@ -122,6 +122,9 @@ func TestCORS(t *testing.T) {
 				"Access-Control-Allow-Credentials": "",
 				"Vary":                             "",
 			}
+			if path == "/oauth/token" {
+				want["Access-Control-Allow-Headers"] += ", DPoP"
+			}
 			for name, value := range want {
 				if got := w.Header().Get(name); got != value {
 					t.Errorf("preflight of %s: %s: %q, want %q", path, name, got, value)
@@ -154,7 +157,10 @@ func TestCORS(t *testing.T) {
 		if got := w.Header().Get("Access-Control-Allow-Origin"); got != "*" {
 			t.Errorf("%s %s: %d: Access-Control-Allow-Origin: %q", r.Method, r.URL, w.Code, got)
 		}
-		const exposed = "WWW-Authenticate, Retry-After, MCP-Protocol-Version"
+		exposed := "WWW-Authenticate, Retry-After, MCP-Protocol-Version"
+		if r.URL.Path == "/oauth/token" {
+			exposed += ", DPoP-Nonce"
+		}
 		if got := w.Header().Get("Access-Control-Expose-Headers"); got != exposed {
 			t.Errorf("%s %s: %d: Access-Control-Expose-Headers: %q, want %q", r.Method, r.URL, w.Code, got, exposed)
 		}
@@ -299,7 +305,7 @@ func TestDatabaseUnavailable(t *testing.T) {
 // breakDatabase takes away the tables that this door needs, until restored.
 func (d *door) breakDatabase() (restore func()) {
 	d.t.Helper()
-	db, err := sql.Open("sqlite3", "file:"+d.path+"?_pragma=busy_timeout(5000)")
+	db, err := sql.Open("sqlite3", "file:"+d.path+"?vfs=grantkeeper&_pragma=busy_timeout(5000)")
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ type Error struct {
 
 	header, value string // one that belongs to the status, such as Allow
 	reason        string // for Server.Count
+	unknown       bool   // nobody knows whether what was asked for was done
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Description }
@@ -42,6 +43,14 @@ var unavailable = &Error{
 	header:      "Retry-After", value: "5",
 }
 
+// uncertain is that, of something that may have been done all the same: for a client
+// that would rather ask its person again than present a token twice (decision T10).
+var uncertain = &Error{
+	Status: http.StatusServiceUnavailable, Code: "temporarily_unavailable", reason: "unavailable", unknown: true,
+	Description: "the server cannot tell whether this was done: if it was, the same request presents a used code or token",
+	header:      "Retry-After", value: "5",
+}
+
 func (e *Error) write(w http.ResponseWriter) {
 	if e.header != "" {
 		w.Header().Set(e.header, e.value)
@@ -50,7 +59,11 @@ func (e *Error) write(w http.ResponseWriter) {
 	b = appendPlain(b, e.Code)
 	b = append(b, `","error_description":"`...)
 	b = appendPlain(b, e.Description)
-	writeJSON(w, e.Status, append(b, `"}`...))
+	b = append(b, '"')
+	if e.unknown {
+		b = append(b, `,"outcome":"unknown"`...)
+	}
+	writeJSON(w, e.Status, append(b, '}'))
 }
 
 // appendPlain appends the characters that RFC 6749 section 5.2 allows in an

@@ -7,6 +7,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/dpop"
 )
 
 // serverMetadata is what a client can learn of the authorization server.
@@ -24,7 +25,10 @@ type serverMetadata struct {
 	TokenAuthMethods      []string `json:"token_endpoint_auth_methods_supported"`
 	RevocationAuthMethods []string `json:"revocation_endpoint_auth_methods_supported"`
 	ChallengeMethods      []string `json:"code_challenge_methods_supported"`
-	IssParameter          bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
+	IssParameter          bool     `json:"authorization_response_iss_parameter_supported"`  // RFC 9207
+	ProofAlgorithms       []string `json:"dpop_signing_alg_values_supported"`               // RFC 9449
+	ClientDocuments       bool     `json:"client_id_metadata_document_supported,omitempty"` // decision R8
+	DesktopEndpoint       string   `json:"grantkeeper_desktop_endpoint,omitempty"`          // decision A15
 }
 
 // resourceMetadata is the same for a protected resource. RFC 9728 section 2;
@@ -54,8 +58,9 @@ type document struct {
 	length []string // Content-Length
 }
 
-func newDocuments(base, service string, more client.Resources) (d documents) {
-	all := []any{serverMetadata{
+func newDocuments(at documentsAt, service string, more client.Resources) (d documents) {
+	base := at.base
+	server := serverMetadata{
 		Issuer:                base,
 		AuthorizationEndpoint: base + "/oauth/authorize",
 		TokenEndpoint:         base + "/oauth/token",
@@ -69,7 +74,13 @@ func newDocuments(base, service string, more client.Resources) (d documents) {
 		RevocationAuthMethods: []string{"none"},
 		ChallengeMethods:      []string{"S256"},
 		IssParameter:          true,
-	}}
+		ProofAlgorithms:       dpop.Algorithms,
+		ClientDocuments:       at.documents,
+	}
+	if at.desktop {
+		server.DesktopEndpoint = base + client.DesktopPath
+	}
+	all := []any{server}
 	for i, of := range more.All() {
 		if i < mcpResource { // the contract's
 			of.Name = service + " " + of.Name
@@ -97,13 +108,21 @@ func newDocuments(base, service string, more client.Resources) (d documents) {
 // name and port is one, and those beyond the bound are written again each time.
 const keptBases = 64
 
+// documentsAt is what documents depend on: the base URL, and whether programs on
+// people's own computers, and clients with metadata documents, may connect now.
+type documentsAt struct {
+	base               string
+	desktop, documents bool
+}
+
 func (s *Server) documentsOf(base string) documents {
-	if d, ok := s.bases.Load(base); ok {
+	at := documentsAt{base, s.Desktop != nil && s.Desktop(), s.TakesDocuments != nil && s.TakesDocuments()}
+	if d, ok := s.bases.Load(at); ok {
 		return d.(documents)
 	}
-	d := newDocuments(base, s.Service, s.Resources)
+	d := newDocuments(at, s.Service, s.Resources)
 	if s.known.Load() < keptBases {
-		if _, was := s.bases.LoadOrStore(base, d); !was {
+		if _, was := s.bases.LoadOrStore(at, d); !was {
 			s.known.Add(1)
 		}
 	}

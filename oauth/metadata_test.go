@@ -27,6 +27,7 @@ func wantServerMetadata(base string) map[string]any {
 		"revocation_endpoint_auth_methods_supported":     []any{"none"},
 		"code_challenge_methods_supported":               []any{"S256"},
 		"authorization_response_iss_parameter_supported": true,
+		"dpop_signing_alg_values_supported":              []any{"ES256", "Ed25519", "EdDSA", "PS256", "RS256"},
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/dpop"
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -38,9 +39,15 @@ type Server struct {
 	// Resources are those that have a document and may be asked for beside the
 	// contract's (decision V60).
 	Resources client.Resources
+	// TakesDocuments, unless nil, says whether client ID metadata documents are believed now.
+	TakesDocuments func() bool
 	// OwnHosts gives the hosts of the service, lower case and without port, at
 	// which no client may live (decision R2).
 	OwnHosts func() []string
+
+	// Desktop says whether programs on people's own computers may connect now
+	// (decision A15). Nil is no.
+	Desktop func() bool
 
 	// The limits per address of spec section 8. A nil one is made, as the
 	// contract has it. TokenLimit is of /oauth/token and /oauth/revoke together.
@@ -68,7 +75,9 @@ type Server struct {
 	networks budget       // of registrations under pressure
 	opens    func() error // nil is Store.Opens; tests make it fail
 
-	bases sync.Map     // from base URL to documents
+	holders dpop.Keys // of clients that sent proofs of late
+
+	bases sync.Map     // from documentsAt to documents
 	known atomic.Int32 // how many of them
 }
 
@@ -95,7 +104,7 @@ func (s *Server) Handler() http.Handler {
 		"/.well-known/oauth-protected-resource":   s.metadata(mcpResource), // decision M4
 
 		"/oauth/register": s.post(registrations, s.register),
-		"/oauth/token":    s.post(tokens, s.token),
+		tokenPath:         s.post(tokens, s.token),
 		"/oauth/revoke":   s.post(tokens, s.revoke),
 	}
 	for i, of := range s.Resources.All() {
@@ -159,6 +168,9 @@ type answer struct {
 func (s *Server) post(b budget, endpoint func(call) (answer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		allowEveryOrigin(w.Header())
+		if r.URL.Path == tokenPath {
+			w.Header()["Access-Control-Expose-Headers"] = exposedAtToken
+		}
 		if preflight(w, r, http.MethodPost) {
 			s.sawPreflight(r, stepAt(r.URL.Path))
 			return
@@ -196,6 +208,8 @@ func (s *Server) outward(c call, err error) *Error {
 	switch {
 	case errors.As(err, &e):
 		return e
+	case errors.Is(err, store.ErrOutcome):
+		return uncertain
 	case errors.Is(err, store.ErrUnavailable),
 		c.Context().Err() != nil && errors.Is(err, c.Context().Err()): // the client has gone
 		return unavailable

@@ -58,7 +58,11 @@ func (s *Server) readMetadata(c call) (client.Metadata, *client.Refusal) {
 	if fault != "" {
 		return client.Metadata{}, &client.Refusal{Code: client.InvalidClientMetadata, Description: fault}
 	}
-	return client.ParseMetadata(body, s.OwnHosts())
+	m, refused := client.ParseMetadata(body, s.OwnHosts())
+	if refused != nil {
+		c.seen.Name, c.seen.Host = client.Named(body)
+	}
+	return m, refused
 }
 
 // newClientID gives 26 letters and digits, at least 128 random bits. In one

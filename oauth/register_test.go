@@ -3,6 +3,7 @@ package oauth
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -24,9 +25,7 @@ func TestRegister(t *testing.T) {
 			"response_types":             []any{"code"},
 			"scope":                      "api",
 		}
-		for name, v := range more {
-			want[name] = v
-		}
+		maps.Copy(want, more)
 		return want
 	}
 	tests := []struct {

@@ -22,6 +22,7 @@ func (s *Server) token(c call) (answer, error) {
 		return answer{}, err
 	}
 	if err := s.public(c, f); err != nil {
+		s.tellOf(c, f)
 		return answer{}, err
 	}
 	switch f.values[grantType] {
@@ -29,7 +30,9 @@ func (s *Server) token(c call) (answer, error) {
 		return s.exchange(c, f)
 	case "refresh_token":
 		return s.refresh(c, f)
-	case "":
+	}
+	s.tellOf(c, f)
+	if f.values[grantType] == "" {
 		return answer{}, missing("grant_type")
 	}
 	return answer{}, refuse(http.StatusBadRequest, "unsupported_grant_type",
@@ -87,7 +90,11 @@ func (s *Server) exchange(c call, f *form) (answer, error) {
 		claim.Time, s.Ring.Sealing(), now)
 	id := approval.ID(claim.Handle.ID())
 	s.tell(c, "", id, "")
-	a, verdict, err := s.Store.Apply(c.Context(), id, move, c.act(f.values[clientID]))
+	act := c.act(f.values[clientID])
+	if act.Proof, err = s.proofOf(c); err != nil {
+		return answer{}, err
+	}
+	a, verdict, err := s.Store.Apply(c.Context(), id, move, act)
 	if err := refusal(verdict, err); err != nil {
 		return answer{}, err
 	}
@@ -119,7 +126,11 @@ func (s *Server) refresh(c call, f *form) (answer, error) {
 	now := s.Store.Now()
 	id := approval.ID(claim.Handle.ID())
 	s.tell(c, "", id, "")
-	generation, verdict, err := s.Store.Refresh(c.Context(), id, f.values[clientID], claim.Generation, s.Ring.Sealing(), c.act(f.values[clientID]))
+	act := c.act(f.values[clientID])
+	if act.Proof, err = s.proofOf(c); err != nil {
+		return answer{}, err
+	}
+	generation, verdict, err := s.Store.Refresh(c.Context(), id, f.values[clientID], claim.Generation, s.Ring.Sealing(), act)
 	if err := refusal(verdict, err); err != nil {
 		return answer{}, err
 	}
@@ -208,6 +219,7 @@ var refusals = map[approval.Verdict]string{
 	approval.Over:          "the approval has ended, the person has to approve again",
 	approval.Reused:        "the code or token was used before: the approval has ended, the person has to approve again",
 	approval.Lost:          "the server has lost this approval, the person has to approve again",
+	approval.WrongKey:      "the code or token is bound to a key: send a DPoP proof of that key",
 }
 
 // refusal gives the error that a client is told of what the store said; nil
@@ -218,6 +230,8 @@ func refusal(v approval.Verdict, err error) error {
 		return invalidGrant("not_found", "the approval is no longer known, the person has to approve again")
 	case err != nil:
 		return err
+	case v == approval.Replayed:
+		return refuse(http.StatusBadRequest, invalidProof, "the proof was used before: sign one with another jti")
 	case v != approval.OK:
 		return invalidGrant(v.String(), refusals[v])
 	}

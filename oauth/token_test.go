@@ -171,7 +171,7 @@ func TestTokenRefusals(t *testing.T) {
 		{"client_id missing", set("client_id"), "er", 400, "invalid_request"},
 		{"client_id unknown", set("client_id", "nobody"), "er", 401, "invalid_client"},
 		{"client_id in another case", set("client_id", strings.ToUpper(id)), "er", 401, "invalid_client"},
-		{"client_id of a metadata document", set("client_id", "https://client.example/metadata.json"), "er", 401, "invalid_client"}, // decision R5
+		{"client_id of a metadata document", set("client_id", "https://client.example/metadata.json"), "er", 401, "invalid_client"}, // decision R8
 		{"client_id endless", set("client_id", strings.Repeat("x", 50_000)), "er", 401, "invalid_client"},
 		{"client_id twice", set("client_id", id, id), "er", 400, "invalid_request"},
 		{"client_id of another client", set("client_id", other), "er", 400, "invalid_grant"},

@@ -87,11 +87,7 @@ func (s *Server) activityFilter(c Call) (f Filter, of store.ActivityFilter, row 
 		return f, of, row, err
 	}
 	of = store.ActivityFilter{OldestFirst: order == "oldest", Approval: id, Refused: outcome == "refused", Done: outcome == "other"}
-	now := s.Store.Now()
-	if of.Since, err = f.time("since", now); err != nil {
-		return f, of, row, err
-	}
-	if of.Until, err = f.time("until", now); err != nil {
+	if of.Since, of.Until, err = f.span(s.Store.Now()); err != nil {
 		return f, of, row, err
 	}
 	row, err = s.Store.Approval(c.Context(), id)
@@ -151,10 +147,7 @@ func (s *Server) writeActivity(c Call, to *json.Encoder) error {
 		return err
 	}
 	var span store.ActivityFilter
-	if span.Since, err = f.time("since", s.Store.Now()); err != nil {
-		return err
-	}
-	if span.Until, err = f.time("until", s.Store.Now()); err != nil {
+	if span.Since, span.Until, err = f.span(s.Store.Now()); err != nil {
 		return err
 	}
 	kept, err := s.Store.ActivityGaps(c.Context(), span.Since, span.Until, span.Since)

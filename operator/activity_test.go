@@ -95,5 +95,6 @@ func wantExport(t *testing.T, o *office, id string) {
 	o.want(404, "GET", "/v1/activity/export?approval=x", "")
 	o.want(404, "GET", "/v1/activity/export?approval=00000000000000000000000000000000", "")
 	o.want(400, "GET", "/v1/activity/export?since=soon", "")
+	o.want(400, "GET", "/v1/activity/export?since=24h&until=48h", "")
 	o.want(400, "GET", "/v1/activity/export?kind=x", "")
 }

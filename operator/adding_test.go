@@ -313,6 +313,7 @@ func TestDeleteUnapproved(t *testing.T) {
 	for _, body := range []string{
 		`{}`, `{"reason":"x"}`, `{"network":"192.0.2.7/32"}`, `{"network":"192.0.2.7/24"}`, `{"network":"2001:db8:2::/64"}`, `{"network":"192.0.2.0"}`,
 		`{"network":"::ffff:192.0.2.0/120"}`, `{"network":"everything"}`, `{"since":"soon"}`, `{"until":"-1"}`, `{"query":"x"}`,
+		`{"since":"1h","until":"2h"}`,
 	} {
 		o.want(400, "POST", "/v1/clients/delete", body)
 	}

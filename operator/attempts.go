@@ -63,6 +63,14 @@ type WholeAttempt struct {
 	Stopped int `json:"-"` // step at which it stopped; 0 where it did not
 }
 
+// Joined says that some of it was joined by the address alone; "" where none was.
+func (w WholeAttempt) Joined() string {
+	if !w.ByAddress {
+		return ""
+	}
+	return attempt.ByAddressSays
+}
+
 // An AttemptStep is one of the ten.
 type AttemptStep struct {
 	Step int           `json:"step"`

@@ -178,10 +178,6 @@ func (s *Server) unapprovedFilter(body Unapproved, dry bool) (f store.Unapproved
 			return f, BadRequest("network: an address block such as 192.0.2.0/24 or 2001:db8:2::/48, or a wider one: less is not stored")
 		}
 	}
-	now := s.Store.Now()
-	if f.Since, err = readTime("since", body.Since, now); err != nil {
-		return f, err
-	}
-	f.Until, err = readTime("until", body.Until, now)
+	f.Since, f.Until, err = readSpan(body.Since, body.Until, s.Store.Now())
 	return f, err
 }

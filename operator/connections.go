@@ -138,7 +138,7 @@ func (s *Server) connections(c Call) (any, error) {
 		Organization: c.PathValue("id"), Find: f.Get("query"), Access: grantset.Kind(grant), Show: store.Show(show), After: f.After, Limit: f.Limit,
 	})
 	return newListPage(rows, next, func(r store.Connection) connectionObject {
-		return connectionObject{s.approvalObject(c.Context(), r.ApprovalRow), r.Host, r.PersonName, r.PersonEmail, r.ReviewedBy, r.ReviewedAt}
+		return connectionObject{s.approvalObject(c.Context(), r.ApprovalRow), r.Hosts.App, r.PersonName, r.PersonEmail, r.ReviewedBy, r.ReviewedAt}
 	}), f.CursorError(err)
 }
 

@@ -28,11 +28,7 @@ func (s *Server) events(c Call) (any, error) {
 		return nil, err
 	}
 	of.NoDrills, of.OldestFirst = drills != "", order == "oldest"
-	now := s.Store.Now()
-	if of.Since, err = f.time("since", now); err != nil {
-		return nil, err
-	}
-	if of.Until, err = f.time("until", now); err != nil {
+	if of.Since, of.Until, err = f.span(s.Store.Now()); err != nil {
 		return nil, err
 	}
 	rows, next, err := s.Store.Events(c.Context(), of)

@@ -80,6 +80,25 @@ func (f Filter) time(name string, now time.Time) (int64, error) {
 	return readTime(name, f.Get(name), now)
 }
 
+// span returns the parameters since and until, each 0 where it was not sent.
+func (f Filter) span(now time.Time) (since, until int64, err error) {
+	return readSpan(f.Get("since"), f.Get("until"), now)
+}
+
+// readSpan reads a time from which, and one until when.
+func readSpan(from, to string, now time.Time) (since, until int64, err error) {
+	if since, err = readTime("since", from, now); err != nil {
+		return 0, 0, err
+	}
+	if until, err = readTime("until", to, now); err != nil {
+		return 0, 0, err
+	}
+	if until > 0 && since > until {
+		return 0, 0, BadRequest("since: a time before until")
+	}
+	return since, until, nil
+}
+
 // readTime reads Unix seconds, RFC 3339 or how long ago, such as 24h or 7d, and
 // returns Unix seconds; "" is 0.
 func readTime(name, v string, now time.Time) (int64, error) {

@@ -171,8 +171,7 @@ func importFault(text []byte, err error) error {
 // decodeFault adds the line to a fault of JSON. To find an unknown member it
 // decodes the entries one by one.
 func decodeFault(text []byte, err error) error {
-	var at *faultAt
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*faultAt](err); ok {
 		return BadRequest(fmt.Sprintf("line %d: %v", lineAt(text, at.offset), err))
 	}
 	for _, list := range []struct {

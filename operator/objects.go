@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -62,6 +63,7 @@ type approvalObject struct {
 	LastUsed     int64        `json:"last_used"` // true to the hour; 0 is never
 	EndedAt      int64        `json:"ended_at"`  // 0 has not ended
 	EndsAt       int64        `json:"ends_at"`   // at the latest; 0 is without an end date
+	KeyBound     bool         `json:"key_bound"` // its refresh tokens work with the client's key alone
 }
 
 type pickObject struct {
@@ -75,7 +77,7 @@ func (s *Server) approvalObject(ctx context.Context, r store.ApprovalRow) approv
 		Person: r.Person, Organization: r.Organization,
 		Grant: string(r.Grant.Kind), Access: r.Grant.InWords(s.RoleNames(ctx, r.Organization)), Roles: []pickObject{}, Personal: r.Grant.Personal,
 		State: r.StateName(), Reason: string(r.Reason),
-		CreatedAt: r.CreatedAt, LastUsed: r.LastUsed, EndedAt: r.EndedAt, EndsAt: r.EndsAt,
+		CreatedAt: r.CreatedAt, LastUsed: r.LastUsed, EndedAt: r.EndedAt, EndsAt: r.EndsAt, KeyBound: r.Bound != approval.Thumbprint{},
 	}
 	for _, p := range r.Grant.Picks {
 		o.Roles = append(o.Roles, pickObject{p.Role, r.Grant.Access(p.Role)})

@@ -209,7 +209,7 @@ func (s *Server) changeRoutes(mux *http.ServeMux) {
 	mux.Handle("POST /v1/approvals/{id}/revoke", change(s, s.revoke))
 	mux.Handle("POST /v1/approvals/revoke", change(s, s.revokeMany))
 	mux.Handle("POST /v1/tokens/inspect", change(s, s.inspect))
-	mux.Handle("POST /v1/directory", s.answer(s.importDirectory))
+	mux.Handle("POST /v1/directory", withoutWriteDeadline(s.answer(s.importDirectory)))
 	mux.Handle("POST /v1/dev/clock", change(s, s.moveClock))
 }
 

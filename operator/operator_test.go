@@ -264,7 +264,7 @@ func TestObjects(t *testing.T) {
 		{"/v1/people/ADA@nordlys.example", `{"id":"ada","email":"ada@nordlys.example","name":"Ada","active":true,"support":false}`},
 		{"/v1/organizations/nordlys", `{"id":"nordlys","name":"Nordlys","ai_integration":true}`},
 		{"/v1/clients/client1", fmt.Sprintf(`{"id":"client1","client_id":"client1","client_name":"Name of client1","state":"approved","redirect_uris":["https://a.example/cb"],"issued_at":%.0f}`, registered)},
-		{"/v1/approvals/" + id, fmt.Sprintf(`{"id":"%s","client_id":"client1","client_name":"Name of client1","person":"ada","organization":"nordlys","grant":"roles","access":"Selected roles: Treasurer (change); personal items included","roles":[{"role":"treasurer","access":"change"}],"personal":true,"state":"live","reason":"","created_at":%.0f,"last_used":0,"ended_at":0,"ends_at":0}`, id, created)},
+		{"/v1/approvals/" + id, fmt.Sprintf(`{"id":"%s","client_id":"client1","client_name":"Name of client1","person":"ada","organization":"nordlys","grant":"roles","access":"Selected roles: Treasurer (change); personal items included","roles":[{"role":"treasurer","access":"change"}],"personal":true,"state":"live","reason":"","created_at":%.0f,"last_used":0,"ended_at":0,"ends_at":0,"key_bound":false}`, id, created)},
 	}
 	for _, tt := range tests {
 		if got := strings.TrimSpace(o.do("GET", tt.path, "").Body.String()); got != tt.want {

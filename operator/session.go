@@ -170,7 +170,12 @@ func (s *Server) SignedIn(r *http.Request) (who Who, ok bool, err error) {
 		return who, false, err
 	}
 	n, ok := s.named(session.Operator)
-	if !ok || n.bound(session.Way+" "+s.Ways[session.Way]) != session.Bound || !s.wayOpen(session.Way) {
+	if !ok || n.bound(session.Way+" "+s.Ways[session.Way]) != session.Bound {
+		// It has ended, and does not live again where the configuration is as before.
+		act := store.Act{Actor: User + ":" + session.Operator, Reason: "another in the configuration"}
+		return who, false, s.Store.EndOperatorSession(r.Context(), value, act)
+	}
+	if !s.wayOpen(session.Way) {
 		return who, false, nil
 	}
 	return Who{n, value}, true, nil

@@ -9,7 +9,10 @@ func TestCell(t *testing.T) {
 			t.Errorf("%q: %q", text, got)
 		}
 	}
-	for _, text := range []string{"", "Quill", "a=1", "1-2", "'=1", "Ω=1", "مذكرات", " x", "(=1)"} {
+	if got, want := Cell("x;=1+1;y; @z"), "x;'=1+1;y;' @z"; got != want {
+		t.Errorf("parted at semicolons: %q, want %q", got, want)
+	}
+	for _, text := range []string{"", ";", "a;b", "Quill", "a=1", "1-2", "'=1", "Ω=1", "مذكرات", " x", "(=1)"} {
 		if got := Cell(text); got != text {
 			t.Errorf("%q: %q", text, got)
 		}

@@ -43,6 +43,7 @@ func TestVouchedEmail(t *testing.T) {
 		{"zo\u00eb@firm.example", "zoe\u0308@firm.example", false},
 		{"kim@firm.example", "kim@f\u0130rm.example", false},
 		{"kim@firm.example", "\u212aim@firm.example", false},
+		{"kim@firm.example\u0080", "Kim@firm.example\u0080", false},
 		{"kim@firm.example", "", false},
 	} {
 		if got := VouchedEmail(tt.here, tt.said); got != tt.want {

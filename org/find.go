@@ -19,14 +19,14 @@ func Finds(text, find string) bool {
 func (p Person) Find(find string) int {
 	find = strings.ToLower(find)
 	name, email := strings.ToLower(p.Name), strings.ToLower(p.Email)
-	switch at := strings.Index(name, find); {
+	switch {
 	case strings.HasPrefix(name, find):
 		return 0
 	case beginsWord(name, find):
 		return 1
 	case strings.HasPrefix(email, find):
 		return 2
-	case at > 0:
+	case strings.Contains(name, find):
 		return 3
 	case strings.Contains(email, find):
 		return 4

@@ -12,6 +12,8 @@ func TestFind(t *testing.T) {
 		{"Anne Tor", "ab@nordlys.example", "tor", 1},
 		{"Anne Berg", "tor@nordlys.example", "tor", 2},
 		{"Viktor Moen", "vm@nordlys.example", "tor", 3},
+		{"A\u0301tor Moen", "am@nordlys.example", "tor", 3},
+		{"2tor Moen", "zm@nordlys.example", "tor", 3},
 		{"Mei Moen", "mei@storhavn.example", "tor", 4},
 		{"Mei Moen", "mei@nordlys.example", "tor", -1},
 		{"\u00d6zg\u00fcr", "o@x.example", "\u00f6ZG\u00dc", 0},

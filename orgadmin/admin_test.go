@@ -203,9 +203,12 @@ func TestDecideRequests(t *testing.T) {
 		t.Error("it promises an email where none is sent")
 	}
 	pagetest.Pressed(second, pagetest.NordlysRequests, "decision", "allow").Follow().Want(200).Says("Ada Lindqvist was first and approved “Ledger Lens” today at 10:00. Nothing of yours was saved.")
+	// A press that came twice is one, and nobody else's.
+	pagetest.Pressed(first, pagetest.NordlysRequests, "decision", "allow").Follow().Want(200).Says("Everybody in Nordlys Cooperative may now connect “Ledger Lens”. Undo")
+	pagetest.Pressed(first, pagetest.NordlysRequests, "decision", "person").Follow().Want(200).Says("Ada Lindqvist was first and approved “Ledger Lens” today at 10:00.")
 	rule, app := func() (policy.Rule, *policy.App) {
 		p := s.RulesNow()
-		return p.Decide("app.ledgerlens.example", "Ledger Lens", "ola", false)
+		return p.Decide(client.Hosts{App: "app.ledgerlens.example"}, "Ledger Lens", "ola", false)
 	}()
 	if rule != policy.Allow || app == nil || app.By != "person:ada" {
 		t.Errorf("the rule is %s, %+v", rule, app)
@@ -220,6 +223,13 @@ func TestDecideRequests(t *testing.T) {
 		t.Errorf("rules %+v", p)
 	}
 	ada.Get(pagetest.NordlysRequests + "/" + one.ID + "/decline").Follow().Want(200).Says("Ada Lindqvist was first and approved “Svalinn Sync”")
+	// A decline for another reason is another press.
+	three := s.Asks("tor", "ledgerlens", "")
+	no := ada.Get(pagetest.NordlysRequests + "/" + three.ID + "/decline").Want(200)
+	for _, reason := range []string{"We have one.", "We have one."} {
+		no.Press(pagetest.NordlysRequests, "decision", "decline", "reason", reason).Follow().Want(200).Says("is declined")
+	}
+	no.Press(pagetest.NordlysRequests, "decision", "decline", "reason", "Not now.").Follow().Want(200).Says("Ada Lindqvist was first and declined “Ledger Lens”")
 }
 
 // Of two admins who decide differently at the same moment one is told that it is done, and the
@@ -347,7 +357,7 @@ func TestAppsWhoseClientIsGone(t *testing.T) {
 		ada.Get(pagetest.NordlysRules).Want(200).Says("Svalinn Sync", "app.sync.example", "“Which data?”")
 		done := pagetest.Pressed(open, pagetest.NordlysRequests, "decision", "allow").Follow().Want(200).Says("Everybody in Nordlys Cooperative may now connect “Ledger Lens”.")
 		p := s.RulesNow()
-		if rule, _ := p.Decide("app.ledgerlens.example", "ledger lens", "ola", false); rule != policy.Allow {
+		if rule, _ := p.Decide(client.Hosts{App: "app.ledgerlens.example"}, "ledger lens", "ola", false); rule != policy.Allow {
 			t.Errorf("%s: the next client is under %s", name, rule)
 		}
 		pagetest.Pressed(done, pagetest.NordlysRequests, "decision", "undo").Follow().Want(200).Says("The rule that allowed “Ledger Lens” is removed.")
@@ -372,8 +382,10 @@ func TestUndoNeverAllows(t *testing.T) {
 	s.Asks("tor", "ledgerlens", "")
 	done := pagetest.Pressed(s.SignedIn("ada").Get(pagetest.NordlysRequests), pagetest.NordlysRequests, "decision", "allow").Follow()
 	pagetest.Pressed(done, pagetest.NordlysRequests, "decision", "undo").Want(303)
+	s.Pass(6 * time.Minute)
+	pagetest.Pressed(done, pagetest.NordlysRequests, "decision", "undo").Follow().Want(200).Says("It is too late to undo this here. The rule stays until somebody changes it.")
 	p := s.RulesNow()
-	if rule, _ := p.Decide("app.ledgerlens.example", "Ledger Lens", "tor", false); rule != policy.Ask {
+	if rule, _ := p.Decide(client.Hosts{App: "app.ledgerlens.example"}, "Ledger Lens", "tor", false); rule != policy.Ask {
 		t.Errorf("the rule is %s", rule)
 	}
 }
@@ -446,8 +458,13 @@ func TestRulesOvertaken(t *testing.T) {
 	s.Do(s.Store.SetAdmin(context.Background(), "nordlys", "tor", true, store.Act{}))
 	ada, tor := s.SignedIn("ada"), s.SignedIn("tor")
 	theirs := pagetest.Pressed(tor.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "check", "days", "7", "readonly", "1").Want(200)
+	alike := pagetest.Pressed(ada.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "check", "days", "7", "readonly", "1").Want(200)
+	another := pagetest.Pressed(tor.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "check", "days", "1").Want(200)
 	mine := pagetest.Pressed(ada.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "check", "days", "30", "nopersonal", "1").Want(200)
 	theirs.Press(pagetest.NordlysRules, "action", "save").Want(303)
+	theirs.Press(pagetest.NordlysRules, "action", "save").Want(303) // pressed twice
+	another.Press(pagetest.NordlysRules, "action", "save").Want(409).Says("Nothing was saved.")
+	alike.Press(pagetest.NordlysRules, "action", "save").Want(409).Says("Tor Haugen changed the rules", "Nothing was saved.")
 	kept := mine.Press(pagetest.NordlysRules, "action", "save").Want(409).Says("Tor Haugen changed the rules today at 10:00, after you opened this page:", "How long at most is now 7 days.", "Nothing was saved.")
 	if p := s.RulesNow(); p.MaxDays != 7 || p.Version != 1 {
 		t.Errorf("rules %+v", p)

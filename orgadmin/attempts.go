@@ -110,7 +110,7 @@ func (s *Server) attempts(v *page.Visit, o org.Organization) error {
 // attemptRow reads one as it stands now.
 func (s *Server) attemptRow(v *page.Visit, o org.Organization, r attempt.Record) (attemptRow, error) {
 	t := attempt.ReadAt(r, v.Now.UnixMilli())
-	one := attemptRow{App: page.AppOf(r.Name, "https://"+r.Host+"/", false), Began: page.At(r.Began()/1000, v.Now), Step: int(t.Reached), Result: t.Result, Reason: t.Reason}
+	one := attemptRow{App: page.AppOf("", r.Name, "https://"+r.Host+"/", false), Began: page.At(r.Began()/1000, v.Now), Step: int(t.Reached), Result: t.Result, Reason: t.Reason}
 	if one.Reason != "" {
 		one.Why = v.Words.Say(wordsOf(one.Reason))
 	}

@@ -100,7 +100,7 @@ func TestAttemptsHaveWords(t *testing.T) {
 	for _, c := range attempt.Causes {
 		groups[wordsOf(c.Code)]++
 	}
-	if len(groups) != 8 || groups["attempts.operator"] != 4 || groups["attempts.reused"] != 3 {
+	if len(groups) != 8 || groups["attempts.operator"] != 5 || groups["attempts.reused"] != 3 {
 		t.Errorf("%v", groups)
 	}
 }

@@ -58,7 +58,6 @@ type connection struct {
 	Ends     *page.Moment
 	Reviewed *page.Moment
 	Reviewer string // name
-	Picked   bool
 	Details  string // path
 	row      store.ApprovalRow
 }
@@ -72,7 +71,7 @@ func (s *Server) integration(v *page.Visit) error {
 	case !o.AIIntegration:
 		return s.switchedOff(v, o)
 	}
-	return s.showConnections(v, o, v.R.URL.Query(), nil, nil)
+	return s.showConnections(v, o, v.R.URL.Query(), nil)
 }
 
 // filterOf reads what of the connections is to be shown; what is no filter is all.
@@ -87,9 +86,8 @@ func filterOf(o org.Organization, q url.Values) store.ConnectionFilter {
 	return f
 }
 
-// showConnections answers with the table, where a fault is said beside it and the ones
-// that were picked are still.
-func (s *Server) showConnections(v *page.Visit, o org.Organization, q url.Values, fault page.Said, picked []string) error {
+// showConnections answers with the table, where a fault is said beside it.
+func (s *Server) showConnections(v *page.Visit, o org.Organization, q url.Values, fault page.Said) error {
 	title, status := "connections.title", http.StatusOK
 	if fault != nil {
 		title, status = "connections.error", http.StatusUnprocessableEntity
@@ -107,9 +105,6 @@ func (s *Server) showConnections(v *page.Visit, o org.Organization, q url.Values
 		return err
 	}
 	view.Shown = view.count(whole)
-	for i := range view.Connections {
-		view.Connections[i].Picked = slices.Contains(picked, view.Connections[i].ID)
-	}
 	return s.Show(v, status, integrationTemplate, view)
 }
 
@@ -213,7 +208,7 @@ func cursorFault(err error) error {
 
 // newConnection is a row of the table.
 func (s *Server) newConnection(v *page.Visit, r store.Connection) (connection, error) {
-	c := connection{ID: r.ID.String(), App: page.AppOf(r.ClientName, r.RedirectURI, r.Preregistered), Person: r.PersonName, Email: r.PersonEmail,
+	c := connection{ID: r.ID.String(), App: page.AppOf(r.Client, r.ClientName, r.RedirectURI, r.Preregistered), Person: r.PersonName, Email: r.PersonEmail,
 		Kind: r.Grant.Kind, Used: page.LastUse(r.ApprovalRow, v.Now), row: r.ApprovalRow, Details: connectionPath(r.Organization, r.ID)}
 	if r.EndsAt > 0 {
 		c.Ends = new(page.On(r.EndsAt, v.Now))
@@ -257,9 +252,9 @@ func (s *Server) bulk(v *page.Visit, o org.Organization, form url.Values) error 
 	}
 	switch {
 	case len(ids) == 0:
-		return s.showConnections(v, o, form, v.Words.Say("connections.nothing"), nil)
+		return s.showConnections(v, o, form, v.Words.Say("connections.nothing"))
 	case len(ids) > store.MaxConnections:
-		return s.showConnections(v, o, form, v.Words.Say("connections.many", "most", store.MaxConnections), nil)
+		return s.showConnections(v, o, form, v.Words.Say("connections.many", "most", store.MaxConnections))
 	}
 	switch action {
 	case "review":

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
-	_ "github.com/ncruces/go-sqlite3/driver"
 
 	"github.com/grantkeeper/grantkeeper/page/pagetest"
 	"github.com/grantkeeper/grantkeeper/policy"
@@ -71,7 +70,7 @@ func manyConnections(b *testing.B, place store.Options, driver, source string, n
 func BenchmarkAdminPages(b *testing.B) {
 	b.Run("SQLite", func(b *testing.B) {
 		place := pagetest.NewPlace(b)
-		adminPages(b, manyConnections(b, place, "sqlite3", "file:"+place.Path, 100_000))
+		adminPages(b, manyConnections(b, place, "sqlite3", "file:"+place.Path+"?vfs=grantkeeper", 100_000))
 	})
 	pg, err := pgtest.Start()
 	if err != nil {

@@ -72,7 +72,7 @@ func (s *Server) writeRows(v *page.Visit, o org.Organization, w *csv.Writer, row
 		if err != nil {
 			return err
 		}
-		line := []string{r.ID.String(), r.ClientName, r.Host, fmt.Sprint(r.Preregistered), r.PersonName, r.PersonEmail, string(r.Grant.Kind),
+		line := []string{r.ID.String(), r.ClientName, r.Hosts.App, fmt.Sprint(r.Preregistered), r.PersonName, r.PersonEmail, string(r.Grant.Kind),
 			lineOf(names.Gives(r.Grant)), stamp(r.CreatedAt), stamp(r.LastUsed), stamp(r.EndsAt), reviewer, stamp(r.ReviewedAt)}
 		for i := range line {
 			line[i] = org.Cell(line[i])

@@ -233,9 +233,9 @@ func (s *Server) doneByAdmin(v *page.Visit, o org.Organization, id string) ([]to
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, page.Wrap("person", err)
 	}
-	says := v.Words.Say("integration.revoked", "app", page.AppOf(r.ClientName, r.RedirectURI, r.Preregistered).String(), "person", p.Name)
+	says := v.Words.Say("integration.revoked", "app", page.AppOf(r.Client, r.ClientName, r.RedirectURI, r.Preregistered).String(), "person", p.Name)
 	if r.Reason != approval.RevokedByAdmin {
-		says = v.Words.Say("integration.already", "app", page.AppOf(r.ClientName, r.RedirectURI, r.Preregistered).String(), "person", p.Name)
+		says = v.Words.Say("integration.already", "app", page.AppOf(r.Client, r.ClientName, r.RedirectURI, r.Preregistered).String(), "person", p.Name)
 	}
 	return []told{{Looks: "good", Says: says}}, nil
 }

@@ -83,7 +83,7 @@ func (s *Server) waiting(v *page.Visit, o org.Organization) ([]wanted, error) {
 // appAsked is the app of a request.
 func appAsked(r store.Request, known []client.Client) page.App {
 	ours := slices.ContainsFunc(known, func(c client.Client) bool { return c.ID == r.Client })
-	return page.AppOf(r.Name, "https://"+r.Host+"/", ours)
+	return page.AppOf("", r.Name, "https://"+r.Host+"/", ours)
 }
 
 // requests is GET .../ai-integration/requests.
@@ -140,7 +140,11 @@ func (s *Server) decideRequest(v *page.Visit, o org.Organization, form url.Value
 	all, err := s.Store.DecideRequest(v.R.Context(), d, s.Act(v))
 	back := page.IntegrationPath(o.ID) + "/requests"
 	switch {
-	case errors.Is(err, store.ErrChanged): // somebody else decided it
+	case errors.Is(err, store.ErrChanged): // somebody else decided it, or this admin pressed twice
+		r, err := s.Store.Request(v.R.Context(), o.ID, d.Request)
+		if err == nil && r.DecidedBy == s.Act(v).Actor && r.State == d.State && r.Reason == d.Reason {
+			return s.done(v, o, back, decision+":"+d.Request+":0")
+		}
 		return s.done(v, o, back, "first:"+d.Request)
 	case errors.Is(err, policy.ErrFull):
 		return s.done(v, o, back, "full:"+d.Request)
@@ -157,6 +161,9 @@ func (s *Server) decideRequest(v *page.Visit, o org.Organization, form url.Value
 // requestDone says what became of a request. sealed is the note itself, by which it
 // can be undone.
 func (s *Server) requestDone(v *page.Visit, o org.Organization, what, of, sealed string) ([]told, error) {
+	if what == "late" {
+		return []told{{Looks: "warn", Says: v.Words.Say("requests.late")}}, nil
+	}
 	id, count, _ := strings.Cut(of, ":")
 	r, err := s.Store.Request(v.R.Context(), o.ID, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -214,7 +221,7 @@ func (s *Server) undo(v *page.Visit, o org.Organization, sealed string) error {
 	id, _, _ := strings.Cut(of, ":")
 	back := page.IntegrationPath(o.ID) + "/requests"
 	if what != "allow" && what != "person" {
-		return v.See(back) // too late, or another's
+		return s.done(v, o, back, "late:") // or another's
 	}
 	r, err := s.Store.Request(v.R.Context(), o.ID, id)
 	if err != nil {
@@ -245,7 +252,7 @@ func takeBack(p *policy.Policy, r store.Request, known bool) bool {
 	}
 	was := p.Apps[i]
 	p.Apps = slices.Delete(slices.Clone(p.Apps), i, i+1)
-	if rule, _ := p.Decide(r.Host, r.Name, r.Person, known); rule == policy.Allow {
+	if rule, _ := p.Decide(client.Hosts{App: r.Host}, r.Name, r.Person, known); rule == policy.Allow {
 		was.Rule, was.Reason = policy.Ask, ""
 		p.Apps = append(p.Apps, was)
 	}

@@ -355,7 +355,7 @@ func (s *Server) nameOfMember(v *page.Visit, id string) (string, error) {
 }
 
 // appOfRule is the app that a rule is for.
-func appOfRule(a policy.App) page.App { return page.AppOf(a.Name, "https://"+a.Host+"/", false) }
+func appOfRule(a policy.App) page.App { return page.AppOf("", a.Name, "https://"+a.Host+"/", false) }
 
 // A rulesCheckPage says what saving does, before it is done.
 type rulesCheckPage struct {
@@ -420,6 +420,12 @@ func (s *Server) saveRules(v *page.Visit, o org.Organization, st *rulesState, fo
 		}
 	}
 	_, _, err := s.Store.SetPolicy(v.R.Context(), store.Rules{Organization: o.ID, Admin: v.Person.ID, Seen: st.Base.Version, Policy: p}, s.Act(v))
+	if errors.Is(err, store.ErrChanged) { // by somebody else, or this admin pressed twice
+		now, failed := s.rulesOf(v, o)
+		if failed == nil && now.ChangedBy == s.Act(v).Actor && policy.Same(&now, &p) {
+			err = nil
+		}
+	}
 	if err != nil {
 		return s.notSaved(v, o, st, err)
 	}

@@ -104,7 +104,7 @@ func (s *Site) ShowActivity(v *Visit, of ActivityOf) error {
 	if !of.Own {
 		title = "did.adminpage"
 	}
-	p := &activityPage{Frame: s.Frame(v, title, "organization", in.Name), ActivityOf: of, App: AppOf(r.ClientName, r.RedirectURI, r.Preregistered),
+	p := &activityPage{Frame: s.Frame(v, title, "organization", in.Name), ActivityOf: of, App: AppOf(r.Client, r.ClientName, r.RedirectURI, r.Preregistered),
 		In: in.Name, Connected: On(r.CreatedAt, v.Now), Activity: listed}
 	p.Slim, p.Other, p.Packed = false, true, true
 	p.Frame.Under(v, in, of.Under...)
@@ -303,9 +303,11 @@ func itemsOf(rows []activity.Record) (ids []string) {
 
 func (a *activityQuery) add(r activity.Record) {
 	d := a.day(a.dayOf(r.At))
-	if r.Outcome == activity.Refused {
+	switch r.Outcome {
+	case activity.Refused:
 		d.refused++
-	} else {
+	case activity.Failed: // nothing was changed
+	default:
 		d.changes++
 	}
 	d.entries = append(d.entries, a.entry(r))

@@ -8,20 +8,20 @@ import (
 // UX-13: hosts in full, in ASCII, the registrable part bold.
 func TestHostOf(t *testing.T) {
 	for uri, want := range map[string]Host{
-		"https://connect.quill.example/callback":   {"connect.", "quill.example", ""},
-		"https://quill.example":                    {"", "quill.example", ""},
-		"https://a.b.c.quill.co.uk/x":              {"a.b.c.", "quill.co.uk", ""},
-		"https://quill.github.io/cb":               {"", "quill.github.io", ""}, // the private section of the list
-		"https://x.quill.github.io/cb":             {"x.", "quill.github.io", ""},
-		"https://co.uk/cb":                         {"", "co.uk", ""}, // cannot be told
-		"https://WWW.Quill.Example:443/":           {"www.", "quill.example", ""},
-		"https://www.quill.example:8443?x":         {"www.", "quill.example", ":8443"},
-		"https://xn--bcher-kva.example/":           {"", "xn--bcher-kva.example", ""},
-		"https://93.184.215.14/cb":                 {"", "93.184.215.14", ""},
-		"https://[2606:4700::1111]:8443/cb":        {"", "[2606:4700::1111]", ":8443"},
-		"http://127.0.0.1:8080/dev/client":         {"", "127.0.0.1", ":8080"},
-		"http://localhost:80/dev/client":           {"", "localhost", ""},
-		"https://svalinn.example.quill.example/cb": {"svalinn.example.", "quill.example", ""},
+		"https://connect.quill.example/callback":   {"connect.", "quill.example", "", false},
+		"https://quill.example":                    {"", "quill.example", "", false},
+		"https://a.b.c.quill.co.uk/x":              {"a.b.c.", "quill.co.uk", "", false},
+		"https://quill.github.io/cb":               {"", "quill.github.io", "", false}, // the private section of the list
+		"https://x.quill.github.io/cb":             {"x.", "quill.github.io", "", false},
+		"https://co.uk/cb":                         {"", "co.uk", "", false}, // cannot be told
+		"https://WWW.Quill.Example:443/":           {"www.", "quill.example", "", false},
+		"https://www.quill.example:8443?x":         {"www.", "quill.example", ":8443", false},
+		"https://xn--bcher-kva.example/":           {"", "xn--bcher-kva.example", "", false},
+		"https://93.184.215.14/cb":                 {"", "93.184.215.14", "", false},
+		"https://[2606:4700::1111]:8443/cb":        {"", "[2606:4700::1111]", ":8443", false},
+		"http://127.0.0.1:8080/dev/client":         {"", "127.0.0.1", ":8080", false},
+		"http://localhost:80/dev/client":           {"", "localhost", "", false},
+		"https://svalinn.example.quill.example/cb": {"svalinn.example.", "quill.example", "", false},
 	} {
 		if got := HostOf(uri); got != want {
 			t.Errorf("%s: %+v, want %+v", uri, got, want)
@@ -33,7 +33,7 @@ func TestInitial(t *testing.T) {
 	for name, want := range map[string]string{
 		"Quill": "Q", "élan": "É", "«Quill»": "Q", "\u0301a": "A", "🦉": "•", "": "Q", "ظل": "ظ", "7up": "7",
 	} {
-		if got := AppOf(name, "https://quill.example/", false).Initial; got != want {
+		if got := AppOf("", name, "https://quill.example/", false).Initial; got != want {
 			t.Errorf("%q: initial %q, want %q", name, got, want)
 		}
 	}

@@ -20,6 +20,7 @@ type Refusal struct {
 	Titled string // ID of the message that is its title
 	Log    string // what the log says of an authorization: outsiders are told less
 	Sent   string // not ours: the redirect URI that was sent
+	At     Host   // not ours: of a client's metadata document
 	Apps   string // path of Connected apps
 }
 

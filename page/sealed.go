@@ -55,6 +55,15 @@ func (s *Site) IsReturn(sealed string) bool {
 	return ok
 }
 
+// Returned gives what SealPath gave, and "" for whatever else a request brings in its
+// place: no page repeats that.
+func (s *Site) Returned(sealed string) string {
+	if !s.IsReturn(sealed) {
+		return ""
+	}
+	return sealed
+}
+
 // doneFor is how long a page says what was just done, to whoever loads it
 // again.
 const doneFor = 5 * time.Minute

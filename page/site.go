@@ -9,6 +9,7 @@ package page
 
 import (
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
 	"path"
@@ -76,9 +77,7 @@ func (s *Site) Rebrand(b Branding) {
 	l := &look{branding: b, assets: b.assets()}
 	l.logo, l.wording = l.assets.paths[b.logoName()], newWording(s.Service, s.Nouns, l.assets)
 	if before := s.look.Load(); before != nil {
-		for name, file := range before.assets.files {
-			l.assets.files[name] = file
-		}
+		maps.Copy(l.assets.files, before.assets.files)
 	}
 	s.look.Store(l)
 }

@@ -5,13 +5,14 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
 // Connection is what Effects asks of one approval that has not ended.
 type Connection struct {
-	Host   string // client.HostOf its redirect URI
+	App    client.Hosts
 	Member org.Member
 	Grant  grantset.Set
 	EndsAt int64 // Unix seconds; 0 is never
@@ -37,7 +38,7 @@ func Effects(before, after *Policy, now int64, connections iter.Seq[Connection])
 	}
 	alone := each(was, after.Limit())
 	for c := range connections {
-		if top, blocked := after.blocks(c.Host); blocked {
+		if top, blocked := after.blocks(c.App); blocked {
 			count[Effect{Host: top}]++
 			continue
 		}

@@ -88,40 +88,49 @@ func (p *Policy) Latest(now int64) int64 {
 	return now + int64(p.MaxDays)*24*60*60
 }
 
-// blocks reports whether a host is blocked by name, and gives the host that the rule
+// blocks reports whether an app is blocked by name, and gives the host that the rule
 // names. A default that blocks is for whoever connects next.
-func (p *Policy) blocks(host string) (top string, blocked bool) {
+func (p *Policy) blocks(app client.Hosts) (top string, blocked bool) {
 	if p == nil {
 		return "", false
 	}
 	for i := range p.Apps {
-		if a := &p.Apps[i]; a.Rule == Block && below(host, a.Host) {
+		if a := &p.Apps[i]; a.Rule == Block && a.isAt(app) {
 			return a.Host, true
 		}
 	}
 	return "", false
 }
 
+// isAt reports whether a block is for an app: for either of its hosts, so that no
+// document elsewhere leads around the block of an address, and no address elsewhere
+// around that of a document.
+func (a *App) isAt(app client.Hosts) bool { return below(app.App, a.Host) || below(app.Back, a.Host) }
+
 // Decide gives the rule for an app that a person wants to connect, and the entry
-// that says so, nil where it is the default. host is client.HostOf its redirect
-// URI and name is what it reported. The ID of a client decides nothing: it gets
-// another one by registering again.
-func (p *Policy) Decide(host, name, person string, preregistered bool) (Rule, *App) {
+// that says so, nil where it is the default. name is what it reported. The ID of a
+// client decides nothing: it gets another one by registering again, or by another
+// document. What allows an app names its host alone, and what asks an admin first is
+// looked for at the other one too.
+func (p *Policy) Decide(app client.Hosts, name, person string, preregistered bool) (Rule, *App) {
 	if p == nil {
 		return Allow, nil
 	}
-	var own, all *App
+	var own, all, back *App
 	key := client.NameKey(name)
 	for i := range p.Apps {
 		switch a := &p.Apps[i]; {
 		case a.Rule == Block:
-			if below(host, a.Host) {
+			if a.isAt(app) {
 				return Block, a
 			}
-		case a.Host != host || client.NameKey(a.Name) != key:
+		case client.NameKey(a.Name) != key || a.Person != "" && a.Person != person:
+		case a.Host == app.Back && a.Rule == Ask:
+			back = a
+		case a.Host != app.App:
 		case a.Person == "":
 			all = a
-		case a.Person == person:
+		default:
 			own = a
 		}
 	}
@@ -130,6 +139,8 @@ func (p *Policy) Decide(host, name, person string, preregistered bool) (Rule, *A
 		return own.Rule, own
 	case all != nil:
 		return all.Rule, all
+	case back != nil:
+		return Ask, back
 	case preregistered:
 		return p.Known.OrAllow(), nil
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 )
@@ -21,6 +22,8 @@ func TestDecide(t *testing.T) {
 		{Host: "notes.example", Name: "Notes", Person: "ann", Rule: Allow},
 		{Host: "notes.example", Name: "Tasks", Rule: Allow},
 		{Host: "ann.example", Name: "Ann's", Person: "ann", Rule: Allow},
+		{Host: "tasks.example", Name: "Tasks", Person: "ann", Rule: Allow},
+		{Host: "tasks.example", Name: "Tasks", Rule: Ask},
 	}}
 	for _, tt := range []struct {
 		host, name, person string
@@ -43,8 +46,10 @@ func TestDecide(t *testing.T) {
 		{"ann.example", "Ann's", "bob", false, Ask, -1},
 		{"ann.example", "Ann's", "ann", false, Allow, 4},
 		{"ann.example", "Ann's", "", false, Ask, -1},
+		{"tasks.example", "Tasks", "ann", false, Allow, 5}, // in whatever order
+		{"tasks.example", "Tasks", "bob", false, Ask, 6},
 	} {
-		got, by := p.Decide(tt.host, tt.name, tt.person, tt.known)
+		got, by := p.Decide(client.Hosts{App: tt.host}, tt.name, tt.person, tt.known)
 		var want *App
 		if tt.by >= 0 {
 			want = &p.Apps[tt.by]
@@ -54,7 +59,7 @@ func TestDecide(t *testing.T) {
 		}
 	}
 	for _, none := range []*Policy{nil, {}} {
-		if got, by := none.Decide("bad.example", "Notes", "ann", true); got != Allow || by != nil || none.Limit() != nil || none.Latest(5) != 0 {
+		if got, by := none.Decide(client.Hosts{App: "bad.example"}, "Notes", "ann", true); got != Allow || by != nil || none.Limit() != nil || none.Latest(5) != 0 {
 			t.Errorf("no rules: %s %+v", got, by)
 		}
 	}
@@ -135,14 +140,52 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// An app that says in a document what it is has two hosts, where it likes: a block of
+// either is for it, and an admin is asked by what names either. What allows it names the
+// document's.
+func TestDecideOfTwoHosts(t *testing.T) {
+	blocked := App{Host: "bad.example", Rule: Block}
+	doc, back := client.Hosts{App: "doc.example", Back: "back.example"}, client.Hosts{App: "back.example", Back: "doc.example"}
+	for name, tt := range map[string]struct {
+		at   client.Hosts
+		apps []App
+		want Rule
+	}{
+		"the document's host is blocked":           {client.Hosts{App: "bad.example", Back: "back.example"}, []App{blocked}, Block},
+		"the address is":                           {client.Hosts{App: "doc.example", Back: "bad.example"}, []App{blocked}, Block},
+		"one below it":                             {client.Hosts{App: "doc.example", Back: "x.bad.example"}, []App{blocked}, Block},
+		"an allowed document, a blocked address":   {client.Hosts{App: "doc.example", Back: "bad.example"}, []App{{Host: "doc.example", Name: "N", Rule: Allow}, blocked}, Block},
+		"an allowed address, a blocked document":   {client.Hosts{App: "bad.example", Back: "back.example"}, []App{{Host: "back.example", Name: "N", Rule: Allow}, blocked}, Block},
+		"the document's host is allowed":           {doc, []App{{Host: "doc.example", Name: "n", Rule: Allow}}, Allow},
+		"the address alone is":                     {back, []App{{Host: "doc.example", Name: "n", Rule: Allow}}, Ask},
+		"the address asks":                         {doc, []App{{Host: "back.example", Name: "n", Rule: Ask}}, Ask},
+		"the address asks of somebody else":        {doc, []App{{Host: "back.example", Name: "n", Person: "bob", Rule: Ask}}, Ask},
+		"an admin has allowed what the other asks": {doc, []App{{Host: "doc.example", Name: "n", Rule: Allow}, {Host: "back.example", Name: "n", Rule: Ask}}, Allow},
+	} {
+		if got, _ := (&Policy{Unknown: Ask, Apps: tt.apps}).Decide(tt.at, "N", "ann", false); got != tt.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	open := &Policy{Apps: []App{{Host: "back.example", Name: "n", Rule: Ask}, {Host: "back.example", Name: "m", Person: "bob", Rule: Ask}}}
+	for name, want := range map[string]Rule{"N": Ask, "M": Allow} {
+		if got, _ := open.Decide(doc, name, "ann", false); got != want {
+			t.Errorf("%s, where others are allowed: %s", name, got)
+		}
+	}
+	hosts := []Connection{{App: client.Hosts{App: "doc.example", Back: "bad.example"}}, {App: client.Hosts{App: "a.bad.example", Back: "x.example"}}, {App: doc}}
+	if got := Effects(nil, &Policy{Apps: []App{blocked}}, 1, slices.Values(hosts)); !reflect.DeepEqual(got, []Effect{{Host: "bad.example", Connections: 2}}) {
+		t.Errorf("effects: %+v", got)
+	}
+}
+
 func TestEffects(t *testing.T) {
 	role := org.Role{ID: "r1", Organization: "o", Circle: "c"}
 	admin, member := org.NewMember("ann", "o", true, []org.Role{role}), org.NewMember("bob", "o", false, []org.Role{role})
 	everything, whole := grantset.Set{Kind: grantset.Everything}, grantset.Set{Kind: grantset.Organization}
 	picked := grantset.Set{Kind: grantset.Roles, Picks: []grantset.Pick{{Role: "r1"}}}
 	all := []Connection{
-		{"a.bad.example", member, everything, 0}, {"x.example", member, everything, 0}, {"x.example", admin, whole, 500},
-		{"y.example", member, picked, 90_000}, {"y.example", org.Member{}, everything, 86_600},
+		{client.Hosts{App: "a.bad.example"}, member, everything, 0}, {client.Hosts{App: "x.example"}, member, everything, 0}, {client.Hosts{App: "x.example"}, admin, whole, 500},
+		{client.Hosts{App: "y.example"}, member, picked, 90_000}, {client.Hosts{App: "y.example"}, org.Member{}, everything, 86_600},
 	}
 	for name, tt := range map[string]struct {
 		before, after *Policy

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/grantkeeper/grantkeeper/client"
 )
 
 // parse reads an absolute http or https URL with a host, without user information or
@@ -70,15 +72,7 @@ func onLoopback(host string) bool {
 }
 
 // IsPrivate reports whether an address is none of the public internet.
-func IsPrivate(ip netip.Addr) bool {
-	ip = ip.Unmap()
-	return !ip.IsGlobalUnicast() || ip.IsPrivate() || shared.Contains(ip) || nat64.Contains(ip) && IsPrivate(netip.AddrFrom4([4]byte(ip.AsSlice()[12:])))
-}
-
-var (
-	shared = netip.MustParsePrefix("100.64.0.0/10") // RFC 6598
-	nat64  = netip.MustParsePrefix("64:ff9b::/96")  // RFC 6052
-)
+func IsPrivate(ip netip.Addr) bool { return !client.IsPublic(ip) }
 
 // privateName reports whether a host is private by its name alone.
 func privateName(host string) bool {

@@ -118,7 +118,7 @@ func (v *view) planClients(s *server, authorize string) (all []Request) {
 		})
 		all = append(all, Request{Step: c.step, Method: "POST", URL: at, Accept: "application/json", Type: "application/json", Body: string(body)})
 	}
-	begin := func(step string, c client, redirect string, change func(url.Values)) {
+	begin := func(step string, c registrant, redirect string, change func(url.Values)) {
 		query := url.Values{"response_type": {"code"}, "client_id": {c.id}, "redirect_uri": {redirect}, "state": {state},
 			"code_challenge": {challenged}, "code_challenge_method": {"S256"}}
 		if v.resource != "" {
@@ -171,16 +171,16 @@ func (v *view) scope() string {
 	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), " ")
 }
 
-// A client is one that was registered.
-type client struct{ id, manage, token string }
+// A registrant is a client that was registered.
+type registrant struct{ id, manage, token string }
 
-func (v *view) client(step string) client {
+func (v *view) client(step string) registrant {
 	a, _ := v.q.find(step, "")
 	d := document{}
 	if d.members, d.wrong = a.object(); d.wrong != "" || a.Status != 200 && a.Status != 201 {
-		return client{}
+		return registrant{}
 	}
-	var c client
+	var c registrant
 	c.id, _ = d.text("client_id")
 	c.manage, _ = d.text("registration_client_uri")
 	c.token, _ = d.text("registration_access_token")

@@ -37,8 +37,7 @@ func (c *Server) BackUp(ctx context.Context, name string, packed bool, reason st
 	defer os.Remove(part.Name())
 	at, err = c.readBackup(ctx, part, packed)
 	if err = errors.Join(err, part.Close()); err != nil {
-		var known *fault.Error
-		if errors.As(err, &known) {
+		if known, ok := errors.AsType[*fault.Error](err); ok {
 			return 0, 0, known
 		}
 		return 0, 0, fault.CannotOpen("", "%s: %v", name, err)

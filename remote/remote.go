@@ -1,6 +1,6 @@
 // Package remote asks a running server by its operators' listener, as commands do: where
-// it is and by what password, which of a few characters of an ID is meant, and what went
-// wrong, as people are told it.
+// it is and by what password, which of a few characters of an ID is meant, what takes more
+// than one request or a file, and what went wrong, as people are told it.
 package remote
 
 import (
@@ -78,7 +78,7 @@ func (o At) listener(load func() (config.Loaded, error)) (base, name string, err
 		}
 		return config.ListenerURL(configured.Operator.Listen)
 	}
-	if base, _, name, err = config.ParseBaseAnywhere(o.URL); err != nil {
+	if base, name, err = config.ParseBaseAnywhere(o.URL); err != nil {
 		return "", "", fault.WrongUse("write --operator http://"+DevOperators, "--operator: %v", err)
 	}
 	return base, name, nil

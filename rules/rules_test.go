@@ -140,6 +140,7 @@ func TestDecisions(t *testing.T) {
 		{"an argument stands in two cases", move, change, tool("move_order", `{"from":"r-orders","From":"r-orders","to":{"role":"r-orders"}}`), rules.RoleMissing},
 		{"an argument stands twice, escaped", move, change, tool("move_order", `{"from":"r-orders","fr\u006fm":"r-orders","to":{"role":"r-orders"}}`), rules.RoleMissing},
 		{"an argument stands escaped", move, "r-orders=change r-stock=change", tool("move_order", `{"fr\u006fm":"r\u002dorders","to":{"role":"r-stock"}}`), rules.Listed},
+		{"an argument with the characters of pointers", rules.Rule{Tool: "t", RoleFrom: []string{"argument:/a~0~1b"}}, change, tool("t", `{"a~/b":"r-orders"}`), rules.Listed},
 		{"body", inBody, change, body(` {"order":{"role":"r-orders"}} `), rules.Listed},
 		{"body for another role", inBody, change, body(`{"order":{"role":"r-stock"}}`), rules.NotGiven},
 		{"body with a member twice, elsewhere", inBody, change, body(`{"order":{"role":"r-orders"},"x":{"a":1,"a":2}}`), rules.BodyUnread},
@@ -157,9 +158,11 @@ func TestDecisions(t *testing.T) {
 		{"query, as PHP reads it", inQuery, change, http("POST", "/api/v5/orders?role_id=r-orders&role.id=r-stock"), rules.RoleMissing},
 		{"query, in another case alone", inQuery, change, http("POST", "/api/v5/orders?ROLE_ID=r-orders"), rules.RoleMissing},
 		{"query with a semicolon", inQuery, change, http("POST", "/api/v5/orders?role_id=r-orders;role_id=r-stock"), rules.RoleMissing},
+		{"query, broken behind", inQuery, change, http("POST", "/api/v5/orders?role_id=r-orders&x=%zz"), rules.RoleMissing},
 		{"query, none", inQuery, change, http("POST", "/api/v5/orders"), rules.RoleMissing},
 		{"path", inPath, change, http("POST", "/api/v5/roles/r-orders/orders/17"), rules.Listed},
 		{"path, of the rest nothing", inPath, change, http("POST", "/api/v5/roles/r-orders/orders"), rules.Listed},
+		{"path, the second of two values", rules.Rule{Call: "POST /api/v5/{shop}/orders/{role}", RoleFrom: []string{"path:role"}}, change, http("POST", "/api/v5/s1/orders/r-orders"), rules.Listed},
 		{"path, escaped", inPath, change, http("POST", "/api/v5/roles/r%2Dorders/orders"), rules.Listed},
 		{"path, of another role", inPath, change, http("POST", "/api/v5/roles/r-stock/orders/17"), rules.NotGiven},
 		{"path, in another case", inPath, change, http("POST", "/api/v5/roles/R-ORDERS/orders/17"), rules.UnknownRole},
@@ -182,6 +185,7 @@ func TestDecisions(t *testing.T) {
 		{"a URI with a percent sign", rules.Rule{Resource: "file:///open/*", Touches: "nothing"}, change, rules.Call{Resource: "file:///open/100%"}, rules.Listed},
 		{"a URI in another case", rules.Rule{Resource: "file:///open", Touches: "nothing"}, change, rules.Call{Resource: "FILE:///Open"}, rules.Listed},
 		{"a URI with more behind", rules.Rule{Resource: "file:///open", Touches: "nothing"}, change, rules.Call{Resource: "file:///opened"}, rules.Unlisted},
+		{"a URI with the port that it has anyway", rules.Rule{Resource: "https://a.example/*", Touches: "nothing"}, change, rules.Call{Resource: "HTTPS://a.example:443/x"}, rules.Ambiguous},
 		{"a URI with an escaped letter", rules.Rule{Resource: "file:///open", Touches: "nothing"}, change, rules.Call{Resource: "file:///%6fpen"}, rules.Unlisted},
 		{"a path with a percent sign", inPath, change, http("POST", "/api/v5/roles/r-orders/orders/100%25"), rules.Listed},
 		{"a path with a control character", inPath, change, http("POST", "/api/v5/roles/r-orders/orders/%00"), rules.Ambiguous},
@@ -209,6 +213,31 @@ func TestDecisions(t *testing.T) {
 				t.Errorf("it says %q", d.Says(""))
 			}
 		})
+	}
+}
+
+// Where nobody knows the roles, or an ID is none, the organization has no such role.
+func TestRolesThatNobodyKnows(t *testing.T) {
+	r := compiled(t, "", rules.Rule{Tool: "t", RoleFrom: []string{"argument:/r"}})
+	all := rules.Roles{ByID: func(id string) (org.Role, bool) { return org.Role{ID: id}, true }}
+	for arguments, known := range map[string]rules.Roles{`{"r":"r-orders"}`: {}, `{"r":"r orders"}`: all} {
+		if d := r.Decide(selected(t, "r-orders=change"), known, rules.Call{Tool: "t", Arguments: json.RawMessage(arguments)}); d.Reason != rules.UnknownRole {
+			t.Errorf("%s: %+v", arguments, d)
+		}
+	}
+}
+
+// Each reason is said in its own words.
+func TestSays(t *testing.T) {
+	for reason, want := range map[rules.Reason]string{
+		rules.ReadOnly: "the approval gives read access only. Ask the person to allow it among", rules.NotGiven: "does not include that role. Ask the person to allow it among",
+		rules.NotFilled: "which the person does not fill", rules.Personal: "the person's own items", rules.Admin: "the rights of an admin", rules.UnknownRole: "no role that is called so",
+		rules.RoleMissing: "has to say which role", rules.BodyUnread: "stands in the body", rules.Ambiguous: "reads this address alike", rules.UnknownMethod: "This method is unknown",
+		rules.NoAuthority: "gives nothing here", rules.NoRole: "has not said through which role", rules.Unlisted: "has not listed this call",
+	} {
+		if got := (rules.Decision{Reason: reason, Fills: true, Needs: "change", RoleName: "Orders"}).Says(""); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", reason, got, want)
+		}
 	}
 }
 

@@ -114,14 +114,13 @@ func (r *rule) roles(roles Roles, c Call, values map[string]string) ([]org.Role,
 
 // id gives the one text that stands where a role has to.
 func (s source) id(c Call, values map[string]string) (id string, why Reason) {
-	ok := false
 	switch s.in {
 	case "path":
-		id, ok = values[s.name]
+		id = values[s.name]
 	case "query":
-		id, ok = inQuery(c.Query, s.name)
+		id = inQuery(c.Query, s.name)
 	case "argument":
-		id, ok = inJSON(c.Arguments, s.at)
+		id = inJSON(c.Arguments, s.at)
 	case "body":
 		if c.Unread || len(c.Body) > maxBody {
 			return "", BodyUnread
@@ -129,32 +128,31 @@ func (s source) id(c Call, values map[string]string) (id string, why Reason) {
 		if _, err := strictjson.Folded(c.Body, maxDepth); err != nil {
 			return "", BodyUnread
 		}
-		id, ok = inJSON(c.Body, s.at)
+		id = inJSON(c.Body, s.at)
 	}
-	if !ok || id == "" {
+	if id == "" {
 		return "", RoleMissing
 	}
 	return id, ""
 }
 
 // inQuery gives the value of a name that stands in the query once, in whatever
-// way frameworks write it: in another case, or as the first of a list.
-func inQuery(query, name string) (value string, ok bool) {
+// way frameworks write it: in another case, or as the first of a list. It is "" of any other.
+func inQuery(query, name string) (value string) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return "", false
+		return ""
 	}
-	found := 0
 	for key, all := range values {
 		if !strings.EqualFold(plainKey(key), plainKey(name)) {
 			continue
 		}
-		if key != name {
-			return "", false
+		if key != name || len(all) != 1 {
+			return ""
 		}
-		found, value = len(all), all[0]
+		value = all[0]
 	}
-	return value, found == 1
+	return value
 }
 
 // plainKey is a name as PHP and its like make one of it: without what follows a
@@ -166,24 +164,14 @@ func plainKey(key string) string {
 
 // inJSON gives the text that a pointer leads to, through objects alone: in a list,
 // one place says nothing of the others. No member of the whole may stand twice,
-// nor in two cases: two readers could find two roles.
-func inJSON(text []byte, at []string) (value string, ok bool) {
-	for i, name := range at {
-		members, err := strictjson.Folded(text, maxDepth)
-		if err != nil {
-			return "", false
-		}
-		raw, sent := members[name]
-		if !sent {
-			return "", false
-		}
-		text = raw
-		if i == len(at)-1 {
-			break
-		}
+// nor in two cases: two readers could find two roles. It is "" where there is none.
+func inJSON(text []byte, at []string) (value string) {
+	for _, name := range at {
+		members, _ := strictjson.Folded(text, maxDepth) // none of what two could read in two ways
+		text = members[name]
 	}
-	if len(text) == 0 || text[0] != '"' || json.Unmarshal(text, &value) != nil {
-		return "", false
+	if json.Unmarshal(text, &value) != nil {
+		return ""
 	}
-	return value, true
+	return value
 }

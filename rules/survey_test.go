@@ -93,6 +93,12 @@ func TestSurvey(t *testing.T) {
 	if got := fmt.Sprint(s); got != "{[{take_order take_order } { POST /orders/{role} }] [{list_orders list_orders }] [{delete_order delete_order } {mine mine }] true true false}" {
 		t.Error(got)
 	}
+	for touches, want := range map[string]rules.Survey{"nothing": {Passes: true}, "service": {Passes: true, Changes: true, Unsaid: true}} {
+		one := compiled(t, "", rules.Rule{Tool: "t", Touches: touches})
+		if s := one.Survey(selected(t, "r-orders=change"), roles, reads); s.Passes != want.Passes || s.Changes != want.Changes || s.Unsaid != want.Unsaid || len(s.Read)+len(s.Change)+len(s.Not) > 0 {
+			t.Errorf("%s: %+v", touches, s)
+		}
+	}
 	s = r.Survey(selected(t, "r-orders=read personal"), roles, reads)
 	if got := fmt.Sprint(s); got != "{[{mine mine }] [{list_orders list_orders }] [{delete_order delete_order } { POST /orders/{role} }] true true false}" {
 		t.Error(got)

@@ -26,7 +26,7 @@ func TestItemFromFirstToLast(t *testing.T) {
 		wantStatus(t, w, 201, "")
 		made := parse[sample.ItemView](t, w)
 		at := w.Header().Get("Location")
-		now := h.seconds.Load()
+		now := h.Seconds.Load()
 		want := sample.View(sample.ItemHead{
 			ID: made.ID, Kind: kind, Title: "Budget", Status: "open", Role: "treasurer", Circle: "money",
 			Private: true, Access: "change", CreatedAt: now, ChangedAt: now,
@@ -38,14 +38,14 @@ func TestItemFromFirstToLast(t *testing.T) {
 		if read.Body.String() != w.Body.String() || read.Header().Get("ETag") != w.Header().Get("ETag") {
 			t.Errorf("read %s, made %s", read.Body, w.Body)
 		}
-		h.pass(60e9)
+		h.Pass(60e9)
 		w = h.send("PATCH", at, x, `{"title":"Budget 2027","status":"done"}`, "Content-Type", "application/merge-patch+json")
 		wantStatus(t, w, 200, "")
 		want.Title, want.Status, want.ChangedAt = "Budget 2027", "done", now+60
 		if got := parse[sample.ItemView](t, w); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
-		h.pass(60e9)
+		h.Pass(60e9)
 		if got := parse[sample.ItemView](t, h.send("PATCH", at, x, `{"title":"Budget 2027"}`)); got != want {
 			t.Errorf("what was so already has changed it: %+v, want %+v", got, want)
 		}
@@ -576,7 +576,7 @@ func TestLastAdminOfTwo(t *testing.T) {
 		if admins, err := h.store.Admins(t.Context(), "nordlys", 9); err != nil || len(admins) != 1 {
 			t.Errorf("%d admins, %v", len(admins), err)
 		}
-		h.close()
+		h.Close()
 	}
 }
 

@@ -4,14 +4,14 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/api/apitest"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/limit"
-	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -22,43 +22,12 @@ type mcpHouse struct{ *house }
 
 func newMCPHouse(t testing.TB) *mcpHouse {
 	t.Helper()
-	h := &mcpHouse{newEmptyHouse(t)}
+	d := apitest.Demo() // and without Siv, keys and a circle in a circle
+	d.People, d.Members, d.APIKeys = d.People[:2], d.Members[:3], nil
+	d.People[0].Name, d.Roles[0].Circle, d.Circles = "Ada", "general", slices.Delete(d.Circles, 1, 2)
+	h := &mcpHouse{newHouseOf(t, d)}
 	h.server.Limit = limit.NewNames(limit.Limit{N: 1_000_000, Window: time.Second})
-	h.fill()
 	return h
-}
-
-func (h *mcpHouse) fill() {
-	h.t.Helper()
-	err := h.store.AddDirectory(context.Background(), store.Directory{
-		People: []store.DirectoryPerson{
-			{Person: org.Person{ID: "ada", Email: "ada@nordlys.example", Name: "Ada", Active: true}},
-			{Person: org.Person{ID: "tor", Email: "tor@nordlys.example", Name: "Tor", Active: true}},
-		},
-		Organizations: []org.Organization{
-			{ID: "nordlys", Name: "Nordlys", AIIntegration: true}, {ID: "fjell", Name: "Fjell", AIIntegration: true},
-		},
-		Members: []store.DirectoryMember{
-			{Person: "ada", Organization: "nordlys", Admin: true}, {Person: "tor", Organization: "nordlys"}, {Person: "ada", Organization: "fjell"},
-		},
-		Circles: []org.Circle{{ID: "general", Organization: "nordlys", Name: "General"}, {ID: "peak", Organization: "fjell", Name: "Peak"}},
-		Roles: []org.Role{
-			{ID: "treasurer", Organization: "nordlys", Circle: "general", Name: "Treasurer"},
-			{ID: "secretary", Organization: "nordlys", Circle: "general", Name: "Secretary"},
-			{ID: "host", Organization: "nordlys", Circle: "general", Name: "Host"},
-			{ID: "guide", Organization: "fjell", Circle: "peak", Name: "Guide"},
-		},
-		Fillers: []store.Filler{
-			{Role: "treasurer", Person: "ada"}, {Role: "secretary", Person: "ada"}, {Role: "host", Person: "tor"}, {Role: "guide", Person: "ada"},
-		},
-	}, act)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	err = h.store.AddClient(context.Background(), client.Client{ID: "client-1", Name: "Helper", RedirectURIs: []string{base}, IssuedAt: h.store.Now().Unix()}, store.Origin{}, act)
-	if err != nil {
-		h.t.Fatal(err)
-	}
 }
 
 // live gives the access token of an approval whose code was exchanged.

@@ -42,13 +42,13 @@ var ada = identity.Identity{Person: "ada", Organization: "nordlys", Grant: "ever
 // What is not signed for this very call, now, with the key, is nobody's.
 func TestOnlySignedCallsAreAnswered(t *testing.T) {
 	h := newHouse(t)
-	if w := h.signed("GET", "/api/v5/people", "", ada, serviceKey, h.now()); w.Code != 200 {
+	if w := h.signed("GET", "/api/v5/people", "", ada, serviceKey, h.Now()); w.Code != 200 {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
 	plain := httptest.NewRecorder()
 	h.sample.ServeHTTP(plain, httptest.NewRequestWithContext(t.Context(), "GET", "/api/v5/people", nil))
 	copied := func(method, target, body string) *httptest.ResponseRecorder {
-		headers, _ := ada.Sign([]byte(serviceKey), h.now())
+		headers, _ := ada.Sign([]byte(serviceKey), h.Now())
 		_ = identity.SignCall([]byte(serviceKey), headers, identity.Call{Method: "GET", Target: "/api/v5/people"})
 		r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
 		for name, value := range headers {
@@ -60,8 +60,8 @@ func TestOnlySignedCallsAreAnswered(t *testing.T) {
 	}
 	for name, w := range map[string]*httptest.ResponseRecorder{
 		"unsigned":          plain,
-		"another key":       h.signed("GET", "/api/v5/people", "", ada, gatewayKey, h.now()),
-		"an old one":        h.signed("GET", "/api/v5/people", "", ada, serviceKey, h.now().Add(-2*time.Minute)),
+		"another key":       h.signed("GET", "/api/v5/people", "", ada, gatewayKey, h.Now()),
+		"an old one":        h.signed("GET", "/api/v5/people", "", ada, serviceKey, h.Now().Add(-2*time.Minute)),
 		"of another path":   copied("GET", "/api/v5/notes", ""),
 		"of another method": copied("DELETE", "/api/v5/people", ""),
 		"of another body":   copied("GET", "/api/v5/people", "{}"),
@@ -72,7 +72,7 @@ func TestOnlySignedCallsAreAnswered(t *testing.T) {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
-	if w := h.signed("GET", "/api/v5/me", "", ada, serviceKey, h.now()); w.Code != 404 { // that is Grantkeeper's
+	if w := h.signed("GET", "/api/v5/me", "", ada, serviceKey, h.Now()); w.Code != 404 { // that is Grantkeeper's
 		t.Errorf("me: %d %s", w.Code, w.Body)
 	}
 }
@@ -234,7 +234,7 @@ func TestPreview(t *testing.T) {
 	}
 	tor := identity.Identity{Person: "tor", Organization: "nordlys", Grant: "everything", Personal: true}
 	ask := func(who identity.Identity, body string) *httptest.ResponseRecorder {
-		return h.signed("POST", "/grantkeeper/preview", body, who, serviceKey, h.now())
+		return h.signed("POST", "/grantkeeper/preview", body, who, serviceKey, h.Now())
 	}
 	body := func(person, sets string) string {
 		return `{"person":"` + person + `","organization":"nordlys","language":"en","titles":20,"sets":[` + sets + `]}`

@@ -333,13 +333,13 @@ func taken[T any]() *jsonschema.Schema {
 		case "status":
 			p.Enum = anys(statuses)
 		case "title":
-			p.MinLength, p.MaxLength = jsonschema.Ptr(1), jsonschema.Ptr(maxTitle)
+			p.MinLength, p.MaxLength = new(1), new(maxTitle)
 		case "body":
-			p.MaxLength = jsonschema.Ptr(maxText)
+			p.MaxLength = new(maxText)
 		case "name":
-			p.MinLength, p.MaxLength = jsonschema.Ptr(1), jsonschema.Ptr(maxName)
+			p.MinLength, p.MaxLength = new(1), new(maxName)
 		case "limit":
-			p.Minimum, p.Maximum = jsonschema.Ptr(1.0), jsonschema.Ptr(float64(maxPage))
+			p.Minimum, p.Maximum = new(1.0), new(float64(maxPage))
 		}
 	}
 	return s

@@ -25,6 +25,11 @@ have make || need make "runs the targets of the Makefile"
 have git || need git "builds are stamped with the commit"
 have curl || need curl "the README's commands, and scripts of commands"
 
+have jq || need jq "reads what a release says of itself"
+have ssh-keygen || need openssh-client "signs releases, and checks them"
+have ar || need binutils "opens their packages"
+have dpkg-deb || need dpkg "does so too"
+
 # The race detector is the only thing here that needs a C compiler.
 have "${CC:-gcc}" || need gcc "a C compiler, for go test -race"
 if [ -n "$debian" ]; then
@@ -62,6 +67,13 @@ done
 
 have pgbouncer || [ -x /usr/sbin/pgbouncer ] ||
 	need pgbouncer "stands between nodes and that database in one of the tests"
+
+# High availability: no service of this machine either.
+have patroni || need patroni "runs PostgreSQL on several servers in one of the tests"
+have etcd || need etcd-server "says which of them is the primary"
+have haproxy || [ -x /usr/sbin/haproxy ] ||
+	need haproxy "leads to that one"
+have ip || [ -x /sbin/ip ] || need iproute2 "networks of the tests' own, which are cut"
 
 # The pages show names in whatever script they were written in. A bare system
 # cannot draw Arabic or Devanagari; these two stand for the rest.

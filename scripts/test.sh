@@ -1,35 +1,35 @@
 #!/usr/bin/env bash
-# Runs the tests and says truthfully how many there were: the output of
-# packages and of failed tests, then one line "N passed, N failed, N skipped",
-# counted from the events of go test. Arguments go to go test; bench/, which is a module
-# of its own, is tested after all packages that they name.
+# Runs every test and says truthfully how many there were: the output of packages and of
+# failed tests, then one line "N passed, N failed, N skipped", counted from the events of
+# go test. Arguments are flags for go test.
+#
+# The race detector asks everywhere, but for three things. The tests that look at every page
+# in every language compute for minutes under it, and what answers them is asked by the other
+# tests of consent. The seeds of store/simulate decide in which order goroutines run. And
+# Kubernetes takes minutes to build. What go vet says is for make lint.
 #
 # Exits with go test's own status; with 1 where that is 0 but a test was
 # skipped or none ran, because a run that left something out proves nothing.
 set -uo pipefail
 
-here=$(dirname "${BASH_SOURCE[0]}")
+here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 
-# What computes for one goroutine at a time, and is nobody's here, is built without
-# the race detector's questions, in what the tests build too: SQLite, which is C that
-# was translated (the driver around it is asked about), and the checker of histories.
-# That is half of what the tests compute.
-for package in github.com/ncruces/go-sqlite3-wasm/... github.com/anishathalye/porcupine; do
-	export GOFLAGS="${GOFLAGS:-} -gcflags=$package=-race=false"
-done
+cd "$here/.." || exit 1
+album='^(TestLook|TestWeight|TestEveryPageInEveryLanguage)$'
 
-flags=()
-for argument; do
-	[[ $argument == ./* ]] || flags+=("$argument")
-done
-
+# The longest come first, so that they run beside the others.
 # LC_ALL: test output may be any bytes, and awk must pass them through.
 {
-	go test -json "$@"
-	first=$?
-	go test -C "$here/../bench" -json "${flags[@]}" ./...
-	second=$?
-	exit $((first ? first : second))
+	failed=0
+	run() { # in a folder, which is a module's
+		(cd "$1" && shift && go test -json -vet=off "$@") || failed=1
+	}
+	run . -race "$@" -skip "$album" ./store ./consent ./e2e/... ./signin ./...
+	run . "$@" -run "$album" ./consent
+	run . "$@" ./store/simulate
+	run bench -race "$@" ./...
+	run e2e/chart "$@" ./...
+	exit $failed
 } 2>&1 </dev/null | LC_ALL=C awk -f "$here/tally.awk"
 status=("${PIPESTATUS[@]}")
 

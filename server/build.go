@@ -32,8 +32,15 @@ func moduleVersion() string {
 	return "devel"
 }
 
+// released is the commit of a release. Its build sets it with -ldflags and leaves the
+// toolchain's own stamp out, which depends on the tags that a clone happens to have.
+var released string
+
 // commit is what the binary was built from, or "unknown".
 func commit() string {
+	if len(released) >= 12 {
+		return released[:12]
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

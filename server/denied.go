@@ -21,7 +21,7 @@ func Denied(err error) error {
 		return fault.CannotOpen("run as the user who owns it", "%v", err)
 	}
 	name := at.Path
-	for _, beside := range []string{".lock", "-wal", "-shm", "-journal"} {
+	for _, beside := range []string{".lock", "-wal", "-shm", "-journal", "-refreshes"} {
 		name = strings.TrimSuffix(name, beside)
 	}
 	dir := filepath.Dir(name)

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/client/document"
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/gateway"
@@ -27,6 +29,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/provider"
 	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/signin"
+	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -38,6 +41,7 @@ func (s *Server) public() http.Handler {
 	networks := s.limits.Blocks("register-network", limit.Register, s.Networks)
 	s.networked = []*limit.Addresses{authorize, tokens, registrations, networks}
 	seen := s.observe(s.address)
+	ownHosts := func() []string { return s.present().Hosts.Names() }
 	site := &page.Site{
 		Store: s.store, Ring: s.Ring, Log: s.log, Service: s.Service.Name, Nouns: s.Nouns, Branding: s.Brand, Base: base, Address: s.address,
 		Limits: s.limits, Count: countPages(s.metrics), NoPasswords: !s.SignIn.Passwords, NoPersonal: !s.Service.PersonalItems, Mails: s.mail != nil,
@@ -45,11 +49,12 @@ func (s *Server) public() http.Handler {
 	s.page = &consent.Server{
 		Site: site, SignIn: s.signIn(site), Preview: s.preview(), MaxDays: s.Approvals.MaxDays,
 		Rules: func() *rules.Rules { return s.present().Ruled }, Tool: s.tool, Resources: s.Resources(), AuthorizeLimit: authorize, Tell: tell, Seen: seen,
+		Documents: document.New(s.options.Documents), DocumentHosts: s.documentHosts, OwnHosts: ownHosts, NewClients: s.newClients(registrations, networks),
 	}
 	clients := &oauth.Server{
 		Store: s.store, Ring: s.Ring, Log: s.log, Service: s.Service.Name, Base: base, Address: s.address,
-		OwnHosts: func() []string { return s.present().Hosts.Names() }, TokenLimit: tokens,
-		Resources: s.Resources(), RegisterLimit: registrations, NetworkLimit: networks, Count: s.metrics.OAuth, Tell: tell, Seen: seen,
+		OwnHosts: ownHosts, TakesDocuments: func() bool { return len(s.documentHosts()) > 0 }, TokenLimit: tokens,
+		Desktop: s.desktop, Resources: s.Resources(), RegisterLimit: registrations, NetworkLimit: networks, Count: s.metrics.OAuth, Tell: tell, Seen: seen,
 	}
 	calls := &api.Server{
 		Store: s.store, Ring: s.Ring, Log: s.log, Service: s.Service.Name, Base: base, Address: s.address,
@@ -66,10 +71,25 @@ func (s *Server) public() http.Handler {
 		dev = s.options.Dev.Pages(site) // before pages are shown: it says what they show
 	}
 	admins := &orgadmin.Server{Site: site, SignIn: s.page.SignIn}
-	doors := dispatch{oauth: clients.Handler(), consent: s.page.Handler(admins.Pages()), api: calls.Handler(), more: calls.Resources, upstreams: s.behind(calls, base), dev: dev}
+	doors := dispatch{desktop: s.desktop, oauth: clients.Handler(), consent: s.page.Handler(admins.Pages()), api: calls.Handler(), more: calls.Resources, upstreams: s.behind(calls, base), dev: dev}
 	s.seen = newSeenAddresses()
 	return &Gate{Next: doors, Base: s.base, Address: s.address, Seen: s.seen.request, Log: s.log, Level: s.options.Level, JSON: s.options.Requests, Draining: &s.draining, Count: s.metrics.Request,
 		Traces: s.traces, Trusts: func(r *http.Request) bool { return s.present().Proxies.Trusts(r) }}
+}
+
+// documentHosts are those whose client ID metadata documents are believed now.
+func (s *Server) documentHosts() []string { return s.present().Clients.MetadataDocuments }
+
+// newClients counts clients that come by their metadata documents as registrations: of
+// their networks too, whether or not many wait, since each has this server ask another one.
+func (s *Server) newClients(registrations, networks *limit.Addresses) func(netip.Addr, time.Time) (store.Origin, bool, time.Duration) {
+	return func(a netip.Addr, now time.Time) (from store.Origin, ok bool, wait time.Duration) {
+		from = store.Origin{Network: limit.Block(a), Multiple: networks.Multiple(a)}
+		if ok, wait = registrations.Allow(a, now); ok {
+			ok, wait = networks.Allow(a, now)
+		}
+		return from, ok, wait
+	}
 }
 
 // behind connects the services: MCP servers to the door of calls, and gives the
@@ -116,8 +136,20 @@ func (s *Server) tool(organization, at, name string) (title string, reads rules.
 	return proxy.Tool(organization, name)
 }
 
+// pagesOfOAuth are the paths among those of the authorization server that answer people.
+var pagesOfOAuth = func() map[string]bool {
+	all := map[string]bool{}
+	for _, pattern := range consent.Patterns() {
+		if _, path, _ := strings.Cut(pattern, " "); config.Below(path, config.OAuthRoot) && !config.Below(path, client.DesktopPath) {
+			all[path] = true
+		}
+	}
+	return all
+}()
+
 // dispatch sends each path to its door.
 type dispatch struct {
+	desktop             func() bool
 	oauth, consent, api http.Handler
 	more                client.Resources
 	upstreams           map[string]http.Handler // services, by the path of their resource
@@ -128,7 +160,7 @@ func (d dispatch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	of, guarded := d.more.Of(path)
 	switch {
-	case path == "/oauth/authorize", path == "/oauth/authorize/preview":
+	case pagesOfOAuth[path], config.Below(path, client.DesktopPath) && d.desktop():
 		d.consent.ServeHTTP(w, r)
 	case strings.HasPrefix(path, config.OAuthRoot+"/"), strings.HasPrefix(path, config.WellKnownRoot+"/"):
 		d.oauth.ServeHTTP(w, r)

@@ -4,14 +4,19 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/orgadmin"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -137,6 +142,18 @@ func TestServerIsWiredAsConfigured(t *testing.T) {
 			if want := page.Get(name); want == "" || got.Get(name) != want {
 				t.Errorf("%s of %s: %q, want %q", name, of, got.Get(name), want)
 			}
+		}
+	}
+	// Every page is where its door is, and no other door answers for it.
+	for _, pattern := range slices.Concat(consent.Patterns(), orgadmin.Patterns()) {
+		method, path, _ := strings.Cut(pattern, " ")
+		if strings.HasPrefix(path, client.DesktopPath) { // off here
+			continue
+		}
+		path = regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(path, "x")
+		w := get(public, "https://app.example"+path, func(r *http.Request) { r.Method = method })
+		if strings.HasPrefix(w.Header().Get("Content-Type"), "application/json") {
+			t.Errorf("%s is not answered as a page: %d %s", pattern, w.Code, w.Body)
 		}
 	}
 	for path, want := range map[string]int{

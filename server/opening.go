@@ -27,10 +27,12 @@ func OpenError(err error) error {
 		return &fault.Error{Code: fault.State, What: err.Error(), Hint: "stop the other one, or use another database"}
 	case errors.Is(err, store.ErrSchema):
 		return &fault.Error{Code: fault.State, What: err.Error(), Hint: LaterRelease(schema)}
+	case errors.Is(err, store.ErrUnfinished):
+		return &fault.Error{Code: fault.State, What: err.Error(), Hint: "run grantkeeper migrate copy once more, which begins anew; or name the database that was to be copied"}
 	case errors.Is(err, store.ErrNodes):
 		return &fault.Error{Code: fault.State, What: err.Error(), Hint: "stop them first, or give them the release before this one"}
 	case errors.Is(err, store.ErrKeys):
-		return fault.BadConfig("use the key file that this database was made with", "secret key: %v", err)
+		return fault.BadConfig("use the key file that this database was made with; if it is nowhere any more: grantkeeper keys replace-lost", "secret key: %v", err)
 	case errors.Is(err, store.ErrDatabase):
 		what, hint, _ := strings.Cut(err.Error(), "; ")
 		return fault.CannotOpen(hint, "%s", what)

@@ -58,8 +58,7 @@ func (s *Server) Reread(ctx context.Context, read func() (config.Checked, string
 	}
 	if err != nil {
 		attributes := []any{"err", err.Error()}
-		var e *fault.Error
-		if errors.As(err, &e) && e.Hint != "" {
+		if e, ok := errors.AsType[*fault.Error](err); ok && e.Hint != "" {
 			attributes = append(attributes, "hint", e.Hint)
 		}
 		s.log.Error("the configuration was not reread: what was in force stays so", attributes...)
@@ -94,3 +93,6 @@ func (s *Server) take(ctx context.Context, c config.Checked) error {
 	s.reread.Store(&c)
 	return nil
 }
+
+// desktop says whether programs on people's own computers may connect (decision A15).
+func (s *Server) desktop() bool { return s.present().Clients.Desktop }

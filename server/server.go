@@ -16,6 +16,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/attempt"
+	"github.com/grantkeeper/grantkeeper/client/document"
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/fault"
@@ -49,6 +50,10 @@ type Options struct {
 	// Doctor runs the checks of the installation, whose operators' listener is at an
 	// address, for the console; nil has no page for them.
 	Doctor func(ctx context.Context, operators net.Addr) []operator.Finding
+
+	// Documents are how metadata documents of clients are fetched; a server has the zero
+	// value, and tests have hosts of their own.
+	Documents document.Options
 
 	Dev *Dev // under dev alone
 }
@@ -225,7 +230,7 @@ func (s *Server) serve(ctx context.Context) {
 		s.answer(s.on.operators, s.operators())
 	}
 	ctx, s.stop = context.WithCancel(ctx)
-	for _, run := range []func(context.Context){s.sweeping, s.sealing, s.metrics.Run, s.watchNodes, s.watchUnnamed, s.writeAttempts} {
+	for _, run := range []func(context.Context){s.sweeping, s.lookAgain, s.sealing, s.metrics.Run, s.watchNodes, s.watchUnnamed, s.writeAttempts} {
 		s.running.Go(func() { run(ctx) })
 	}
 }

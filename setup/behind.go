@@ -33,7 +33,7 @@ func (b Behind) Check(c *config.Checked) (err error) {
 		return fault.WrongUse("add --upstream http://127.0.0.1:9000, or --mcp with a whole URL", "--key-file and --preview are for a service of your own, and none is named")
 	}
 	if b.Rules != "" {
-		if c.Ruled, err = config.ReadRules(b.Rules, ""); err != nil {
+		if c.Ruled, err = config.ReadRules(b.Rules); err != nil {
 			return err
 		}
 	}
@@ -98,7 +98,7 @@ func (b *Behind) settings() (w serviceText, err error) {
 	if b.Rules == "" {
 		return w, nil
 	}
-	if _, err := config.ReadRules(b.Rules, ""); err != nil {
+	if _, err := config.ReadRules(b.Rules); err != nil {
 		return w, err
 	}
 	text, err := os.ReadFile(b.Rules)

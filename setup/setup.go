@@ -49,7 +49,7 @@ password_file = %q
 [database]
 %s = %q
 
-%s# [[clients]]                     # preregistered, public, PKCE only
+%s# [[clients.preregistered]]       # preregistered, public, PKCE only
 # id = "assistant-connector"
 # name = "Assistant Connector"
 # redirect_uris = ["https://assistant.example/callback"]
@@ -188,8 +188,7 @@ func (o *Options) settle() (dir, file string, err error) {
 	if o.DatabaseURLFile == "" {
 		checked.Database.URL = o.Database
 	}
-	var bad *fault.Error
-	if errors.As(checked.CheckDatabase(), &bad) {
+	if bad, ok := errors.AsType[*fault.Error](checked.CheckDatabase()); ok {
 		what := strings.TrimPrefix(strings.TrimPrefix(bad.What, "database.url: "), "database.url_file: ")
 		return "", "", fault.WrongUse(bad.Hint, "%s: %s", flag, what)
 	}

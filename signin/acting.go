@@ -56,7 +56,7 @@ func (s *Server) stopActing(v *page.Visit) error {
 		return err
 	}
 	if !v.SignedIn() {
-		return v.See(s.SignInPath("", true))
+		return v.See(s.SignInPath(""))
 	}
 	return v.See("/support")
 }

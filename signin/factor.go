@@ -48,7 +48,7 @@ func (s *Server) factorsPage(v *page.Visit) error {
 	if !v.SignedIn() {
 		return s.ToSignIn(v, v.R.URL.RequestURI())
 	}
-	return s.showFactors(v, http.StatusOK, &factorsPage{Return: v.R.URL.Query().Get("return")})
+	return s.showFactors(v, http.StatusOK, &factorsPage{Return: s.Returned(v.R.URL.Query().Get("return"))})
 }
 
 func (s *Server) showFactors(v *page.Visit, status int, view *factorsPage) error {
@@ -87,7 +87,7 @@ func (s *Server) changingFactors(v *page.Visit) (form url.Values, done bool, err
 	if s.NoPasswords {
 		return nil, true, page.ErrNoPage
 	}
-	may, err := s.mayChangeSignIn(v, page.WithQuery("/account/sign-in", "return", page.One(form, "return")))
+	may, err := s.mayChangeSignIn(v, page.WithQuery("/account/sign-in", "return", s.Returned(page.One(form, "return"))))
 	return form, !may, err
 }
 
@@ -99,7 +99,7 @@ func (s *Server) newApp(v *page.Visit) error {
 	}
 	secret := make([]byte, 20) // RFC 4226 section 4
 	rand.Read(secret)
-	return s.showFactors(v, http.StatusOK, s.offerApp(v, secret, page.One(form, "return")))
+	return s.showFactors(v, http.StatusOK, s.offerApp(v, secret, s.Returned(page.One(form, "return"))))
 }
 
 func (s *Server) offerApp(v *page.Visit, secret []byte, sealed string) *factorsPage {
@@ -136,11 +136,11 @@ func (s *Server) confirmApp(v *page.Visit) error {
 	code := strings.NewReplacer(" ", "", "-", "").Replace(page.One(form, "code"))
 	step, ok := identity.CheckOneTimeCode(secret, code, v.Now, 0)
 	if !ok {
-		view := s.offerApp(v, secret, page.One(form, "return"))
+		view := s.offerApp(v, secret, s.Returned(page.One(form, "return")))
 		view.Fault = v.Words.Say("second.wrong").String()
 		return s.showFactors(v, http.StatusUnprocessableEntity, view)
 	}
-	return s.addFactor(v, store.Factor{ID: newFactorID(), Kind: store.FactorOneTime, Secret: s.sealOneTime(v.Person.ID, secret), Counter: step}, page.One(form, "return"))
+	return s.addFactor(v, store.Factor{ID: newFactorID(), Kind: store.FactorOneTime, Secret: s.sealOneTime(v.Person.ID, secret), Counter: step}, s.Returned(page.One(form, "return")))
 }
 
 func newFactorID() string {
@@ -193,7 +193,7 @@ func (s *Server) newRecovery(v *page.Visit) error {
 	if err != nil {
 		return err
 	}
-	view := &factorsPage{Return: page.One(form, "return")}
+	view := &factorsPage{Return: s.Returned(page.One(form, "return"))}
 	if len(asked) == 0 { // removed in another tab
 		return s.showFactors(v, http.StatusOK, view)
 	}
@@ -215,5 +215,5 @@ func (s *Server) removeFactor(v *page.Visit) error {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return page.Wrap("remove factor", err)
 	}
-	return v.See(page.WithQuery("/account/sign-in", "return", page.One(form, "return")))
+	return v.See(page.WithQuery("/account/sign-in", "return", s.Returned(page.One(form, "return"))))
 }

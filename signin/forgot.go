@@ -56,7 +56,7 @@ type forgotPage struct {
 
 // forgotPage is GET /signin/forgot.
 func (s *Server) forgotPage(v *page.Visit) error {
-	sealed := v.R.URL.Query().Get("return")
+	sealed := s.Returned(v.R.URL.Query().Get("return"))
 	switch {
 	case !s.mailsLinks():
 		return page.ErrNoPage
@@ -75,7 +75,7 @@ func (s *Server) showForgot(v *page.Visit, status int, view *forgotPage) error {
 		view.Title = v.Words.Say("forgot.short").String()
 	}
 	view.CSRF = s.Ring.FormToken(s.Before(v))
-	view.Back = s.SignInPath(view.Return, true)
+	view.Back = s.SignInPath(view.Return)
 	view.Same = s.SealPath(page.WithQuery("/signin/forgot", "return", view.Return))
 	return s.Show(v, status, forgotTemplate, view)
 }
@@ -88,7 +88,7 @@ func (s *Server) forgot(v *page.Visit) error {
 	if err != nil {
 		return err
 	}
-	view := &forgotPage{Return: page.One(form, "return"), Email: page.One(form, "email")}
+	view := &forgotPage{Return: s.Returned(page.One(form, "return")), Email: page.One(form, "email")}
 	switch {
 	case !s.mailsLinks():
 		return page.ErrNoPage

@@ -84,7 +84,7 @@ func (s *Server) showOutside(v *page.Visit, e notSignedIn) error {
 	}
 	sealed := s.SealPath(e.path)
 	view := &outsidePage{Frame: s.Frame(v, "outside.title"), App: s.askedAbout(v, sealed), Why: e.why,
-		Way: s.wayName(e.way), Email: e.email, Again: s.SignInPath(sealed, true)}
+		Way: s.wayName(e.way), Email: e.email, Again: s.SignInPath(sealed)}
 	if v.SignedIn() {
 		view.Again = e.path
 	}

@@ -164,7 +164,7 @@ func (s *Server) newPasskey(v *page.Visit) error {
 	if err != nil {
 		return page.Wrap("passkey", err)
 	}
-	view := &factorsPage{Return: page.One(form, "return")}
+	view := &factorsPage{Return: s.Returned(page.One(form, "return"))}
 	if view.Create, err = s.sealAsk(v, options.Response, session); err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (s *Server) addPasskey(v *page.Visit) error {
 	}
 	key, host, ok := s.madePasskey(v, form)
 	if !ok {
-		view := &factorsPage{Return: page.One(form, "return"), Fault: v.Words.Say("factors.failed").String()}
+		view := &factorsPage{Return: s.Returned(page.One(form, "return")), Fault: v.Words.Say("factors.failed").String()}
 		return s.showFactors(v, http.StatusUnprocessableEntity, view)
 	}
 	text, err := json.Marshal(key)
@@ -188,7 +188,7 @@ func (s *Server) addPasskey(v *page.Visit) error {
 	}
 	sum := sha256.Sum256(key.ID)
 	return s.addFactor(v, store.Factor{ID: newFactorIDOf(sum[:]), Kind: store.FactorPasskey, Name: host, Secret: string(text),
-		Counter: int64(key.Authenticator.SignCount)}, page.One(form, "return"))
+		Counter: int64(key.Authenticator.SignCount)}, s.Returned(page.One(form, "return")))
 }
 
 func (s *Server) madePasskey(v *page.Visit, form url.Values) (*webauthn.Credential, string, bool) {

@@ -59,7 +59,7 @@ func (s *Server) showReset(v *page.Visit, status int, view *resetPage) error {
 	}
 	view.Frame = s.Frame(v, title)
 	view.CSRF = s.Ring.FormToken(s.Before(v))
-	view.SignIn = s.SignInPath(s.openForgotBack(v, view.Back), true)
+	view.SignIn = s.SignInPath(s.openForgotBack(v, view.Back))
 	return s.Show(v, status, resetTemplate, view)
 }
 

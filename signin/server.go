@@ -191,12 +191,11 @@ func (s *Server) straightOn() bool {
 	return s.NoPasswords && len(s.waysOut("", false)) == 1
 }
 
-// SignInPath leads to the sign-in page. stay keeps it from going straight on, and
-// asks other places for another account: whoever has just signed out would be
-// signed in again.
-func (s *Server) SignInPath(sealed string, stay bool) string {
+// SignInPath leads to the sign-in page, which does not go straight on, and asks other
+// places for another account: whoever has just signed out would be signed in again.
+func (s *Server) SignInPath(sealed string) string {
 	mark := ""
-	if stay && len(s.waysOut("", false)) > 0 {
+	if len(s.waysOut("", false)) > 0 {
 		mark = "1"
 	}
 	return page.WithQuery("/signin", "return", sealed, "stay", mark)

@@ -36,7 +36,7 @@ type signInPage struct {
 
 // signInPage is GET /signin.
 func (s *Server) signInPage(v *page.Visit) error {
-	sealed := v.R.URL.Query().Get("return")
+	sealed := s.Returned(v.R.URL.Query().Get("return"))
 	if v.SignedIn() {
 		return v.See(s.ReturnPath(sealed))
 	}
@@ -62,7 +62,7 @@ func (s *Server) signIn(v *page.Visit) error {
 	if s.NoPasswords {
 		return page.ErrNoPage
 	}
-	sealed, email := page.One(form, "return"), page.One(form, "email")
+	sealed, email := s.Returned(page.One(form, "return")), page.One(form, "email")
 	if v.SignedIn() { // in another tab: who it is shows at consent
 		return v.See(s.ReturnPath(sealed))
 	}
@@ -136,11 +136,7 @@ func (s *Server) signOut(v *page.Visit) error {
 		}
 		forget(v)
 	}
-	sealed := page.One(form, "return")
-	if !s.IsReturn(sealed) {
-		sealed = ""
-	}
-	return v.See(s.SignInPath(sealed, true))
+	return v.See(s.SignInPath(s.Returned(page.One(form, "return"))))
 }
 
 // forget takes the session's cookie from a browser, and gives another one to

@@ -34,6 +34,27 @@ func TestSignInOnTheWayToConsent(t *testing.T) {
 	}
 }
 
+// What stands in the place of a sealed way back may be a token that somebody put there: no
+// page repeats it.
+func TestNoPageRepeatsWhatItDidNotSeal(t *testing.T) {
+	s := newSite(t)
+	const token = "svo_JrHAoNvi2C5E9h0SxW2JGcCXXLdefNwPQ6rku96ph4wiF4N2LD3ZrTi1MWP93"
+	unsaid := func(p *pagetest.Shown) {
+		t.Helper()
+		if strings.Contains(p.Body, token) || strings.Contains(p.Header.Get("Location"), token) {
+			t.Errorf("%d repeats it: %s", p.Status, p.Body)
+		}
+	}
+	p := s.Browser().Get("/signin?return=" + token).Want(200)
+	unsaid(p)
+	unsaid(p.Press("/signin", "return", token, "email", "ada@nordlys.example", "password", "wrong").Want(422))
+	ada := s.SignedIn("ada")
+	unsaid(ada.Get("/account/sign-in?return=" + token).Want(200))
+	p = ada.Get("/signin/again?return=" + token).Want(200)
+	unsaid(p)
+	unsaid(p.Press("/signin/again", "return", token, "password", "wrong").Want(422))
+}
+
 // Decision S1.
 func TestSessionCookie(t *testing.T) {
 	for at, want := range map[string]string{

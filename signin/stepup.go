@@ -87,7 +87,7 @@ type againPage struct {
 
 // againPage is GET /signin/again.
 func (s *Server) againPage(v *page.Visit) error {
-	sealed := v.R.URL.Query().Get("return")
+	sealed := s.Returned(v.R.URL.Query().Get("return"))
 	if !v.SignedIn() {
 		return s.ToSignIn(v, s.ReturnPath(sealed))
 	}
@@ -146,7 +146,7 @@ func (s *Server) again(v *page.Visit) error {
 	if err != nil {
 		return err
 	}
-	view := &againPage{Return: page.One(form, "return")}
+	view := &againPage{Return: s.Returned(page.One(form, "return"))}
 	if s.NoPasswords {
 		return page.ErrNoPage
 	}

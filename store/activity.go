@@ -11,7 +11,9 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/activity"
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store/approvals"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // ActivityFilter narrows the records of one approval. Since and Until are Unix seconds,
@@ -30,21 +32,21 @@ type ActivityFilter struct {
 // and gives the cursor of the next page or "". What is kept no longer is not in it.
 func (s *Store) Activity(ctx context.Context, f ActivityFilter) ([]activity.Record, string, error) {
 	defer s.timed("activity", time.Now())
-	limit, order := pageSize(f.Limit), "id DESC"
-	q := query{text: `SELECT ` + activityColumns + ` FROM activity`}
-	q.where("approval = ", f.Approval[:])
-	q.where("id >= ", idAt(s.since(f.Since)))
+	limit, order := query.PageSize(f.Limit), "id DESC"
+	q := query.Builder{Text: `SELECT ` + activityColumns + ` FROM activity`}
+	q.Where("approval = ", f.Approval[:])
+	q.Where("id >= ", query.IDAt(s.since(f.Since)))
 	if f.Until > 0 {
-		q.where("id < ", idAt(f.Until))
+		q.Where("id < ", query.IDAt(f.Until))
 	}
 	if f.After != "" {
 		if id, err := hex.DecodeString(f.After); err != nil || len(id) != engine.EventIDLen || hex.EncodeToString(id) != f.After {
-			return nil, "", errCursor
+			return nil, "", query.ErrCursor
 		}
 		if f.OldestFirst {
-			q.where("id > ", f.After)
+			q.Where("id > ", f.After)
 		} else {
-			q.where("id < ", f.After)
+			q.Where("id < ", f.After)
 		}
 	}
 	if f.OldestFirst {
@@ -52,11 +54,11 @@ func (s *Store) Activity(ctx context.Context, f ActivityFilter) ([]activity.Reco
 	}
 	switch {
 	case f.Refused:
-		q.where("outcome = ", string(activity.Refused))
+		q.Where("outcome = ", string(activity.Refused))
 	case f.Done:
-		q.where("outcome <> ", string(activity.Refused))
+		q.Where("outcome <> ", string(activity.Refused))
 	}
-	rows, err := s.db.Reader.QueryContext(ctx, q.page(order, limit), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.Page(order, limit), q.Args...)
 	out, err := engine.ListOf(rows, err, scanRecord)
 	if err != nil {
 		return nil, "", engine.Unavailable("activity", err)
@@ -107,7 +109,7 @@ func (s *Store) since(at int64) int64 {
 func (s *Store) ActivityTallies(ctx context.Context, id approval.ID, since, until int64) ([]activity.Tally, error) {
 	defer s.timed("activity", time.Now())
 	if until == 0 {
-		until = maxTime
+		until = query.MaxTime
 	}
 	rows, err := s.db.Reader.QueryContext(ctx, `
 		SELECT hour, what, kind, SUM(calls), SUM(items), SUM(private), SUM(personal)
@@ -121,14 +123,14 @@ func (s *Store) ActivityTallies(ctx context.Context, id approval.ID, since, unti
 }
 
 // ActivityCount counts the records of an approval between two times, Until not included:
-// those that were refused, and all others.
+// changes, which are those that were done or may have been, and what was refused.
 func (s *Store) ActivityCount(ctx context.Context, id approval.ID, since, until int64) (changes, refused int, err error) {
 	defer s.timed("activity", time.Now())
 	err = s.db.Reader.QueryRowContext(ctx, `
-		SELECT COUNT(*), COALESCE(SUM(CASE WHEN outcome = $1 THEN 1 ELSE 0 END), 0)
-		  FROM activity WHERE approval = $2 AND id >= $3 AND id < $4`,
-		string(activity.Refused), id[:], idAt(s.since(since)), idAt(until)).Scan(&changes, &refused)
-	return changes - refused, refused, engine.Unavailable("activity", err)
+		SELECT COALESCE(SUM(CASE WHEN outcome IN ($1, $2) THEN 0 ELSE 1 END), 0), COALESCE(SUM(CASE WHEN outcome = $1 THEN 1 ELSE 0 END), 0)
+		  FROM activity WHERE approval = $3 AND id >= $4 AND id < $5`,
+		string(activity.Refused), string(activity.Failed), id[:], query.IDAt(s.since(since)), query.IDAt(until)).Scan(&changes, &refused)
+	return changes, refused, engine.Unavailable("activity", err)
 }
 
 // A Busy approval is one with how many calls were made by it.
@@ -143,18 +145,18 @@ const mostBusy = 200
 // Busiest gives the approvals of an organization by which the most calls were made since a
 // time, Unix seconds, among the 200 that were used last: no more than most.
 func (s *Store) Busiest(ctx context.Context, organization string, since int64, most int) (out []Busy, err error) {
-	used, err := s.approvalRows(ctx, approvalRows+` WHERE a.organization = $1 AND a.used_at >= $2 ORDER BY a.used_at DESC, a.id LIMIT $3`, organization, since-3600, mostBusy) // a use is true to the hour
+	used, err := s.ApprovalRows(ctx, approvals.SelectApprovals+` WHERE a.organization = $1 AND a.used_at >= $2 ORDER BY a.used_at DESC, a.id LIMIT $3`, organization, since-3600, mostBusy) // a use is true to the hour
 	if err != nil || len(used) == 0 {
 		return nil, err
 	}
 	defer s.timed("activity", time.Now())
 	calls := map[approval.ID]int{}
-	tallies, records := query{text: `SELECT approval, SUM(calls) FROM activity_tally`, end: ` GROUP BY approval`}, query{text: `SELECT approval, COUNT(*) FROM activity`, end: ` GROUP BY approval`}
-	tallies.where("hour >= ", since)
-	records.where("id >= ", idAt(since))
-	for _, q := range []*query{&tallies, &records} {
-		q.in("approval", padded(idsOf(used, func(r ApprovalRow) any { return r.ID[:] })))
-		rows, err := s.db.Reader.QueryContext(ctx, q.whole(), q.args...)
+	tallies, records := query.Builder{Text: `SELECT approval, SUM(calls) FROM activity_tally`, End: ` GROUP BY approval`}, query.Builder{Text: `SELECT approval, COUNT(*) FROM activity`, End: ` GROUP BY approval`}
+	tallies.Where("hour >= ", since)
+	records.Where("id >= ", query.IDAt(since))
+	for _, q := range []*query.Builder{&tallies, &records} {
+		q.OneOf("approval", query.Padded(query.IDs(used, func(r ApprovalRow) any { return r.ID[:] })))
+		rows, err := s.db.Reader.QueryContext(ctx, q.Whole(), q.Args...)
 		err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 			var id []byte
 			var n int

@@ -3,6 +3,8 @@ package store
 import (
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/store/accounts"
+	"github.com/grantkeeper/grantkeeper/store/approvals"
+	"github.com/grantkeeper/grantkeeper/store/oversight"
 )
 
 // What the doors hand in and get back of directories, by their names here.
@@ -52,4 +54,46 @@ const (
 	FactorOneTime       = accounts.FactorOneTime
 	FactorPasskey       = accounts.FactorPasskey
 	FactorRecovery      = accounts.FactorRecovery
+)
+
+// What doors and commands hand in and get back of approvals, by their names here.
+type (
+	ApprovalFilter = approvals.ApprovalFilter
+	ApprovalRow    = approvals.ApprovalRow
+	Stamp          = approvals.Stamp
+)
+
+// EndedRetention is how long an ended approval stays listed.
+const EndedRetention = approvals.EndedRetention
+
+// What doors and commands hand in and get back of what organizations decide, by their names
+// here.
+type (
+	Asking           = oversight.Asking
+	Connection       = oversight.Connection
+	ConnectionCounts = oversight.ConnectionCounts
+	ConnectionFilter = oversight.ConnectionFilter
+	Decision         = oversight.Decision
+	PolicyError      = oversight.PolicyError
+	Request          = oversight.Request
+	RequestFilter    = oversight.RequestFilter
+	RequestState     = oversight.RequestState
+	Rules            = oversight.Rules
+	Show             = oversight.Show
+)
+
+// Bounds and states of what organizations decide, by their names here.
+const (
+	AskAgainAfter        = oversight.AskAgainAfter
+	MaxConnections       = oversight.MaxConnections
+	MaxMessage           = oversight.MaxMessage
+	RequestOpen          = oversight.RequestOpen
+	RequestAllowed       = oversight.RequestAllowed
+	RequestAllowedPerson = oversight.RequestAllowedPerson
+	RequestDeclined      = oversight.RequestDeclined
+	RequestWithdrawn     = oversight.RequestWithdrawn
+	ShowUnreviewed       = oversight.ShowUnreviewed
+	ShowUnused           = oversight.ShowUnused
+	ShowEnding           = oversight.ShowEnding
+	ShowBeyond           = oversight.ShowBeyond
 )

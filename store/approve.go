@@ -12,6 +12,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/oversight"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -27,7 +28,8 @@ type Answer struct {
 	RedirectURI                  string
 	Issuer                       string
 	Challenge                    string
-	Replace                      bool // end the earlier approvals at the exchange (decision P1)
+	Bound                        approval.Thumbprint // of the key that alone may exchange the code; zero is any
+	Replace                      bool                // end the earlier approvals at the exchange (decision P1)
 }
 
 // maxAttempts bounds how often one page may be approved after being cancelled.
@@ -66,7 +68,23 @@ func (tx *Tx) mayApprove(a Answer) error {
 	case a.Grant.Kind == grantset.Organization && !at.Admin:
 		return fmt.Errorf("admin right: %w", ErrNotAllowed)
 	}
+	if err := tx.leadsThere(a.Client, a.RedirectURI); err != nil {
+		return err
+	}
 	return tx.underRules(a, at)
+}
+
+// underRules asks the rules of the organization once more, in the writer, for what a
+// person is about to approve.
+func (tx *Tx) underRules(a Answer, at *facts.Member) error {
+	p := at.Org.Policy
+	if err := oversight.Allowed(tx.Tx, a.Client, a.RedirectURI, a.Person, p); err != nil {
+		return err
+	}
+	if err := oversight.IsOffered(at.Org.Limit, a.Grant); err != nil {
+		return err
+	}
+	return oversight.MayEnd(a.EndsAt, tx.Env.Now(), oversight.MostDays(tx.Env.Options.MaxDays, p))
 }
 
 func (tx *Tx) approve(a Answer, act Act) (h token.Handle, issued int64, err error) {
@@ -93,7 +111,7 @@ func (tx *Tx) approve(a Answer, act Act) (h token.Handle, issued int64, err erro
 	row = approval.Approval{
 		ID: approval.ID(h.ID()), Client: a.Client, Person: a.Person, Organization: a.Organization,
 		Grant: a.Grant, RedirectURI: a.RedirectURI, Issuer: a.Issuer, Challenge: a.Challenge,
-		IssuedAt: now, CreatedAt: made, EndsAt: a.EndsAt, State: approval.State{Phase: approval.CodeIssued},
+		IssuedAt: now, CreatedAt: made, EndsAt: a.EndsAt, State: approval.State{Phase: approval.CodeIssued, Bound: a.Bound},
 	}
 	row.Born = approval.Epochs(tx.Memory.Standing(row))
 	if err := tx.putApproval(row, replaces); err != nil {
@@ -167,18 +185,18 @@ func (tx *Tx) putApproval(a approval.Approval, replaces string) error {
 		INSERT INTO approval (id, client, person, organization, grant_kind, picks, personal,
 		       redirect_uri, issuer, challenge, issued_at, created_at, replaces,
 		       membership_epoch, person_epoch, organization_epoch, client_epoch,
-		       ends_at, phase, generation, key_number, reason, ended_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 1, 0, 0, '', 0)
+		       ends_at, bound, phase, generation, key_number, reason, ended_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, 1, 0, 0, '', 0)
 		ON CONFLICT (id) DO UPDATE
 		   SET organization = excluded.organization, grant_kind = excluded.grant_kind,
 		       picks = excluded.picks, personal = excluded.personal, issued_at = excluded.issued_at,
 		       replaces = excluded.replaces, membership_epoch = excluded.membership_epoch,
 		       person_epoch = excluded.person_epoch, organization_epoch = excluded.organization_epoch,
-		       client_epoch = excluded.client_epoch, ends_at = excluded.ends_at
+		       client_epoch = excluded.client_epoch, ends_at = excluded.ends_at, bound = excluded.bound
 		 WHERE approval.phase = `+engine.SQLCodeIssued+` AND approval.generation = 0`,
 		a.ID[:], a.Client, a.Person, a.Organization, string(a.Grant.Kind), a.Grant.EncodePicks(), engine.Flag(a.Grant.Personal),
 		a.RedirectURI, a.Issuer, a.Challenge, a.IssuedAt, a.CreatedAt, replaces,
-		a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client, a.EndsAt)
+		a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client, a.EndsAt, engine.BoundTo(a.Bound))
 	if err == nil && n != 1 {
 		return ErrAnswered
 	}
@@ -261,7 +279,7 @@ func (tx *Tx) mayEdit(a approval.Approval, e Edit, now time.Time) error {
 	case e.To.Kind == grantset.Organization && !at.Admin:
 		return fmt.Errorf("admin right: %w", ErrNotAllowed)
 	case e.EndsAt > 0:
-		if err := mayShorten(a, e.EndsAt, now); err != nil {
+		if err := oversight.MayShorten(a, e.EndsAt, now); err != nil {
 			return err
 		}
 	}
@@ -269,9 +287,9 @@ func (tx *Tx) mayEdit(a approval.Approval, e Edit, now time.Time) error {
 		return nil
 	}
 	if m := at.AsMember(); !e.To.Narrow(m, nil).Within(e.From.Narrow(m, nil)) { // more is as if it were approved anew
-		if err := tx.allowed(a.Client, a.RedirectURI, a.Person, at.Org.Policy); err != nil {
+		if err := oversight.Allowed(tx.Tx, a.Client, a.RedirectURI, a.Person, at.Org.Policy); err != nil {
 			return err
 		}
 	}
-	return isOffered(at.Limit(), e.To)
+	return oversight.IsOffered(at.Limit(), e.To)
 }

@@ -14,12 +14,14 @@ import (
 	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // Bounds of attempts.
 const (
 	attemptBatch = 32 // that a commit takes
 	attemptNear  = 8  // that one is compared with, of each key
+	attemptsFrom = 64 // of one address, where nothing else says whose it is: see attempt.Join
 
 	strangersShare = 5 // of which they have one: attempts of which no person is known
 	// MaxFoundLen bounds what attempts are looked for by, in bytes.
@@ -158,10 +160,14 @@ func (tx *Tx) nearAttempts(r attempt.Record) (all []attempt.Record, err error) {
 		all, err = tx.attemptRows(selectAttempt+` WHERE client = $1 ORDER BY seen DESC LIMIT $2`, r.Client, attemptNear)
 	}
 	var more []attempt.Record
+	most := attemptNear
+	if r.Client == "" && r.Approval == "" {
+		most = attemptsFrom
+	}
 	switch {
 	case err != nil:
 	case r.Address != "":
-		more, err = tx.attemptRows(selectAttempt+` WHERE address = $1 ORDER BY seen DESC LIMIT $2`, r.Address, attemptNear)
+		more, err = tx.attemptRows(selectAttempt+` WHERE address = $1 ORDER BY seen DESC LIMIT $2`, r.Address, most)
 	case r.Client == "":
 		more, err = tx.attemptRows(selectAttempt + ` WHERE client = '' AND address = '' ORDER BY seen DESC LIMIT 8`)
 	}
@@ -218,13 +224,13 @@ func (tx *Tx) capAttempts() (deleted int, err error) {
 	if over := strangers - max(most/strangersShare, 1); over > 0 {
 		gone, err = tx.Exec(`
 			DELETE FROM attempt WHERE id IN (
-				SELECT id FROM attempt WHERE person = '' AND approval = '' ORDER BY id LIMIT $1)`, min(over, sweepBatch))
+				SELECT id FROM attempt WHERE person = '' AND approval = '' ORDER BY id LIMIT $1)`, min(over, query.Batch))
 		all, deleted = all-int(gone), int(gone)
 	}
 	if over := all - most; over > 0 && err == nil {
 		gone, err = tx.Exec(`
 			DELETE FROM attempt WHERE id IN (
-				SELECT id FROM attempt ORDER BY id LIMIT $1)`, min(over, sweepBatch))
+				SELECT id FROM attempt ORDER BY id LIMIT $1)`, min(over, query.Batch))
 		deleted += int(gone)
 	}
 	return deleted, err
@@ -236,7 +242,7 @@ func (tx *Tx) sweepAttempts(now time.Time) (int, error) {
 	n, err := tx.Exec(`
 		DELETE FROM attempt WHERE id IN (
 			SELECT id FROM attempt WHERE id < $1 ORDER BY id LIMIT 500)`,
-		idAt(before/1000))
+		query.IDAt(before/1000))
 	if err != nil {
 		return int(n), err
 	}
@@ -263,16 +269,16 @@ type AttemptFilter struct {
 // Attempts lists attempts, newest first, and gives the cursor of the next page or "".
 func (s *Store) Attempts(ctx context.Context, f AttemptFilter) ([]attempt.Record, string, error) {
 	defer s.timed("attempts", time.Now())
-	q := query{text: selectAttempt}
+	q := query.Builder{Text: selectAttempt}
 	if f.After != "" {
 		if id, err := hex.DecodeString(f.After); err != nil || len(id) != engine.EventIDLen || hex.EncodeToString(id) != f.After {
-			return nil, "", errCursor
+			return nil, "", query.ErrCursor
 		}
-		q.where("id < ", f.After)
+		q.Where("id < ", f.After)
 	}
 	f.narrow(&q, s.Now().UnixMilli())
-	limit := pageSize(f.Limit)
-	rows, err := s.db.Reader.QueryContext(ctx, q.page("id DESC", limit), q.args...)
+	limit := query.PageSize(f.Limit)
+	rows, err := s.db.Reader.QueryContext(ctx, q.Page("id DESC", limit), q.Args...)
 	out, err := engine.ListOf(rows, err, scanAttempt)
 	if err != nil {
 		return nil, "", engine.Unavailable("attempts", err)
@@ -285,35 +291,25 @@ func (s *Store) Attempts(ctx context.Context, f AttemptFilter) ([]attempt.Record
 
 // narrow adds the conditions of a filter. now, Unix milliseconds, is a parameter in
 // any case.
-func (f AttemptFilter) narrow(q *query, now int64) {
+func (f AttemptFilter) narrow(q *query.Builder, now int64) {
 	if f.Since > 0 {
-		q.where("id >= ", idAt(f.Since-1))
+		q.Where("id >= ", query.IDAt(f.Since-1))
 	}
-	q.equal("client", f.Client)
-	q.equal("host", f.Host)
-	q.equal("person", f.Person)
-	q.equal("approval", f.Approval)
-	q.equal("organization", f.Organization)
+	q.Equals("client", f.Client)
+	q.Equals("host", f.Host)
+	q.Equals("person", f.Person)
+	q.Equals("approval", f.Approval)
+	q.Equals("organization", f.Organization)
 	if f.Result != "" {
-		q.args = append(q.args, now, string(f.Result))
-		q.conditions = append(q.conditions, fmt.Sprintf(`CASE WHEN due > 0 AND due <= $%d THEN later_result ELSE result END = $%d`, len(q.args)-1, len(q.args)))
+		q.Args = append(q.Args, now, string(f.Result))
+		q.Conditions = append(q.Conditions, fmt.Sprintf(`CASE WHEN due > 0 AND due <= $%d THEN later_result ELSE result END = $%d`, len(q.Args)-1, len(q.Args)))
 	}
 	if f.Reason != "" {
-		q.args = append(q.args, now, string(f.Reason))
-		q.conditions = append(q.conditions, fmt.Sprintf(`CASE WHEN due > 0 AND due <= $%d THEN later_reason ELSE reason END = $%d`, len(q.args)-1, len(q.args)))
+		q.Args = append(q.Args, now, string(f.Reason))
+		q.Conditions = append(q.Conditions, fmt.Sprintf(`CASE WHEN due > 0 AND due <= $%d THEN later_reason ELSE reason END = $%d`, len(q.Args)-1, len(q.Args)))
 	}
-	q.find(f.Find, `(CAST($%d AS TEXT) IN (id, client, approval, address, host, name) OR name_key LIKE $%d)`)
-	q.find(f.App, `(CAST($%d AS TEXT) IN (host, name) OR name_key LIKE $%d)`)
-}
-
-// find adds a condition of a text and of the key of a part of a name; "" is none.
-func (q *query) find(text, condition string) {
-	if text == "" {
-		return
-	}
-	key := cmp.Or(client.NameKey(text), "/") // no key has a slash, nor a character that LIKE knows
-	q.args = append(q.args, text, "%"+key+"%")
-	q.conditions = append(q.conditions, fmt.Sprintf(condition, len(q.args)-1, len(q.args)))
+	q.Named(f.Find, `(CAST($%d AS TEXT) IN (id, client, approval, address, host, name) OR name_key LIKE $%d)`)
+	q.Named(f.App, `(CAST($%d AS TEXT) IN (host, name) OR name_key LIKE $%d)`)
 }
 
 // attemptsNow are those from an ID on ($2) with what has become of them by a time ($1), in
@@ -347,7 +343,7 @@ func (s *Store) FailingApps(ctx context.Context, since int64, most int) ([]AppTr
 		SELECT name_key, host, MAX(name), SUM(CASE WHEN result = $3 THEN 1 ELSE 0 END) AS failed, COUNT(*)
 		  FROM tried
 		 WHERE host <> '' GROUP BY name_key, host HAVING SUM(CASE WHEN result = $3 THEN 1 ELSE 0 END) > 0
-		 ORDER BY failed DESC, host, name_key LIMIT $4`, now, idAt(since-1), string(attempt.Broken), most)
+		 ORDER BY failed DESC, host, name_key LIMIT $4`, now, query.IDAt(since-1), string(attempt.Broken), most)
 	apps, err := engine.ListOf(rows, err, func(r engine.Scanner, a *app) error {
 		return r.Scan(&a.key, &a.Host, &a.Name, &a.Failed, &a.All)
 	})
@@ -358,7 +354,7 @@ func (s *Store) FailingApps(ctx context.Context, since int64, most int) ([]AppTr
 	for _, a := range apps {
 		err := s.db.Reader.QueryRowContext(ctx, attemptsNow+`
 			SELECT reason FROM tried WHERE host = $3 AND name_key = $4 AND result = $5
-			 GROUP BY reason ORDER BY COUNT(*) DESC, reason LIMIT 1`, now, idAt(since-1), a.Host, a.key, string(attempt.Broken)).Scan(&a.Reason)
+			 GROUP BY reason ORDER BY COUNT(*) DESC, reason LIMIT 1`, now, query.IDAt(since-1), a.Host, a.key, string(attempt.Broken)).Scan(&a.Reason)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue // swept since
 		}
@@ -389,7 +385,7 @@ type ReasonCount struct {
 func (s *Store) AttemptReasons(ctx context.Context, since int64) (out []ReasonCount, err error) {
 	defer s.timed("attempts", time.Now())
 	now := s.Now().UnixMilli()
-	rows, err := s.db.Reader.QueryContext(ctx, attemptsNow+` SELECT result, reason, COUNT(*) FROM tried GROUP BY result, reason`, now, idAt(since-1))
+	rows, err := s.db.Reader.QueryContext(ctx, attemptsNow+` SELECT result, reason, COUNT(*) FROM tried GROUP BY result, reason`, now, query.IDAt(since-1))
 	out, err = engine.ListOf(rows, err, func(r engine.Scanner, c *ReasonCount) error {
 		return r.Scan(&c.Result, &c.Reason, &c.Kept)
 	})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -323,7 +324,7 @@ func TestInspect(t *testing.T) {
 	}
 	h := furnished(t)
 	h.live(t, h.answer(1))
-	check := func(name, path string) {
+	check := func(name, path string, idle bool) {
 		t.Helper()
 		before, err := os.ReadFile(path)
 		if err != nil {
@@ -339,16 +340,18 @@ func TestInspect(t *testing.T) {
 		}
 		after, err := os.ReadFile(path)
 		left, _ := filepath.Glob(path + "*")
-		if err != nil || !bytes.Equal(before, after) || len(left) != len(files) {
+		left = slices.DeleteFunc(left, func(name string) bool { return slices.Contains(files, name) })
+		// A server that works on it may bring its log of writes into it meanwhile.
+		if err != nil || idle && !bytes.Equal(before, after) || len(left) > 0 {
 			t.Errorf("%s: it was changed, or left %v: %v", name, left, err)
 		}
 	}
-	check("while it runs", h.path)
+	check("while it runs", h.path, false)
 	crashed := filepath.Join(t.TempDir(), "left.db")
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		copyFile(t, h.path+suffix, crashed+suffix)
 	}
-	check("after a crash", crashed)
+	check("after a crash", crashed, true)
 	if v, err := h.refresh(h.live(t, h.answer(2)), 1); v != approval.OK || err != nil {
 		t.Errorf("the server goes on: %v %v", v, err)
 	}
@@ -357,7 +360,7 @@ func TestInspect(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	check("after it has ended", other.path)
+	check("after it has ended", other.path, true)
 }
 
 func TestNotADatabase(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -263,11 +264,23 @@ func TestNotReadyWhileTheWriterHangs(t *testing.T) {
 // it was at first.
 func (h house) left(t testing.TB) house {
 	t.Helper()
+	return open(t, h.leftAt(t), &machine{now: time.Unix(1_800_000_000, 0)})
+}
+
+// leftAt is left, and opens nothing.
+func (h house) leftAt(t testing.TB) string {
+	t.Helper()
 	to := filepath.Join(t.TempDir(), "left.db")
-	for _, suffix := range []string{"", "-wal"} {
-		copyFile(t, h.path+suffix, to+suffix)
+	all, err := filepath.Glob(h.path + "*")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return open(t, to, &machine{now: time.Unix(1_800_000_000, 0)})
+	for _, name := range all {
+		if suffix := strings.TrimPrefix(name, h.path); suffix != "-shm" && suffix != ".lock" {
+			copyFile(t, name, to+suffix)
+		}
+	}
+	return to
 }
 
 // The time goes into the database with every commit, so a crash loses none of

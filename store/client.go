@@ -11,6 +11,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // AddClient adds a newly registered client. ErrConflict: the ID exists;
@@ -81,12 +82,12 @@ func (s *Store) Client(ctx context.Context, id string) (client.Client, error) {
 	return c, nil
 }
 
-const selectClient = `SELECT id, name, redirect_uris, issued_at, preregistered, approved, disabled FROM client`
+const selectClient = `SELECT id, name, redirect_uris, issued_at, preregistered, approved, disabled, good_until FROM client`
 
 func scanClient(row engine.Scanner, c *client.Client) error {
 	var uris string
 	var preregistered, approved, disabled int64
-	err := row.Scan(&c.ID, &c.Name, &uris, &c.IssuedAt, &preregistered, &approved, &disabled)
+	err := row.Scan(&c.ID, &c.Name, &uris, &c.IssuedAt, &preregistered, &approved, &disabled, &c.GoodUntil)
 	c.RedirectURIs = strings.Split(uris, "\n")
 	c.Preregistered, c.Approved, c.Disabled = preregistered != 0, approved == 1, disabled != engine.Enabled
 	return err
@@ -104,13 +105,13 @@ type ClientFilter struct {
 // cursor of the next page or "".
 func (s *Store) Clients(ctx context.Context, f ClientFilter) ([]client.Client, string, error) {
 	defer s.timed("clients", time.Now())
-	limit := pageSize(f.Limit)
+	limit := query.PageSize(f.Limit)
 	q, err := s.clientQuery(f)
 	if err != nil {
 		return nil, "", err
 	}
-	rows, err := s.db.Reader.QueryContext(ctx, q.page("issued_at DESC, id DESC", lookedAt(limit, f.Query)), q.args...)
-	out, err := found(rows, err, limit, scanClient, func(c client.Client) bool {
+	rows, err := s.db.Reader.QueryContext(ctx, q.Page("issued_at DESC, id DESC", query.LookedAt(limit, f.Query)), q.Args...)
+	out, err := query.Found(rows, err, limit, scanClient, func(c client.Client) bool {
 		return f.Query == "" || org.Finds(c.Name, f.Query) || org.Finds(c.ID, f.Query) || org.Finds(strings.Join(c.RedirectURIs, "\n"), f.Query)
 	})
 	if err != nil {
@@ -123,31 +124,31 @@ func (s *Store) Clients(ctx context.Context, f ClientFilter) ([]client.Client, s
 	return out, "", nil
 }
 
-func (s *Store) clientQuery(f ClientFilter) (query, error) {
-	q := query{text: selectClient}
-	q.where("disabled <> "+engine.SQLDeleted+" AND (approved = "+engine.SQLTrue+" OR preregistered <> "+engine.SQLFalse+" OR issued_at > ", s.Now().Add(-client.UnapprovedRetention).Unix())
-	q.conditions[0] += ")"
+func (s *Store) clientQuery(f ClientFilter) (query.Builder, error) {
+	q := query.Builder{Text: selectClient}
+	q.Where("disabled <> "+engine.SQLDeleted+" AND (approved = "+engine.SQLTrue+" OR preregistered <> "+engine.SQLFalse+" OR issued_at > ", s.Now().Add(-client.UnapprovedRetention).Unix())
+	q.Conditions[0] += ")"
 	switch f.State {
 	case "":
 	case "disabled":
-		q.conditions = append(q.conditions, "disabled <> "+engine.SQLEnabled)
+		q.Conditions = append(q.Conditions, "disabled <> "+engine.SQLEnabled)
 	case "preregistered":
-		q.conditions = append(q.conditions, "disabled = "+engine.SQLEnabled+" AND preregistered <> "+engine.SQLFalse)
+		q.Conditions = append(q.Conditions, "disabled = "+engine.SQLEnabled+" AND preregistered <> "+engine.SQLFalse)
 	case "approved":
-		q.conditions = append(q.conditions, "disabled = "+engine.SQLEnabled+" AND preregistered = "+engine.SQLFalse+" AND approved = "+engine.SQLTrue)
+		q.Conditions = append(q.Conditions, "disabled = "+engine.SQLEnabled+" AND preregistered = "+engine.SQLFalse+" AND approved = "+engine.SQLTrue)
 	case "registered":
-		q.conditions = append(q.conditions, "disabled = "+engine.SQLEnabled+" AND preregistered = "+engine.SQLFalse+" AND approved = "+engine.SQLFalse)
+		q.Conditions = append(q.Conditions, "disabled = "+engine.SQLEnabled+" AND preregistered = "+engine.SQLFalse+" AND approved = "+engine.SQLFalse)
 	default:
-		return query{}, fmt.Errorf("client state %q: %w", f.State, ErrNotFound)
+		return query.Builder{}, fmt.Errorf("client state %q: %w", f.State, ErrNotFound)
 	}
 	if f.After != "" {
 		at, id, _ := strings.Cut(f.After, ".")
 		issued, err := strconv.ParseInt(at, 10, 64)
 		if err != nil || id == "" || len(id) > client.MaxID || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return query{}, errCursor
+			return query.Builder{}, query.ErrCursor
 		}
-		q.args = append(q.args, issued, id)
-		q.conditions = append(q.conditions, fmt.Sprintf("(issued_at, id) < ($%d, $%d)", len(q.args)-1, len(q.args)))
+		q.Args = append(q.Args, issued, id)
+		q.Conditions = append(q.Conditions, fmt.Sprintf("(issued_at, id) < ($%d, $%d)", len(q.Args)-1, len(q.Args)))
 	}
 	return q, nil
 }

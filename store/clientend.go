@@ -34,7 +34,7 @@ func (s *Store) SetClientEnabled(ctx context.Context, id string, on bool, act Ac
 		return tx.switchClient(c, on, engine.DisabledByOperator, act)
 	})
 	if err == nil && !on {
-		s.writeEndsSoon(ctx)
+		s.ends.WriteSoon(ctx)
 	}
 	return err
 }
@@ -46,7 +46,10 @@ func (tx *Tx) switchClient(c client.Client, on bool, how int64, act Act) error {
 	} else {
 		epoch, kind = epoch+1, journal.ClientDisabled
 	}
-	if _, err := tx.Exec(`UPDATE client SET disabled = $1, epoch = $2 WHERE id = $3`, how, epoch, c.ID); err != nil {
+	if !on && c.Documented() { // its ID comes back with its document: what is disabled stays, whether or not somebody approved it
+		c.Approved = true
+	}
+	if _, err := tx.Exec(`UPDATE client SET disabled = $1, epoch = $2, approved = $3 WHERE id = $4`, how, epoch, engine.Flag(c.Approved), c.ID); err != nil {
 		return err
 	}
 	if err := tx.Journal(Event{Kind: kind, Client: c.ID}.By(act)); err != nil {
@@ -82,7 +85,7 @@ func (s *Store) DeleteClient(ctx context.Context, id string, act Act) error {
 		return tx.Journal(Event{Kind: journal.ClientDisabled, Client: id, Detail: "deleted"}.By(act))
 	})
 	if err == nil {
-		s.writeEndsSoon(ctx)
+		s.ends.WriteSoon(ctx)
 	}
 	return err
 }

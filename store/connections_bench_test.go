@@ -10,6 +10,8 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/policy"
+	"github.com/grantkeeper/grantkeeper/store/approvals"
+	"github.com/grantkeeper/grantkeeper/store/oversight"
 )
 
 // connectMany puts so many approvals that live into one organization, past the writer: of a
@@ -78,8 +80,8 @@ func (h house) connectMany(b *testing.B, n int) house {
 // What pages of an organization's connections take where 100,000 live: the filters that
 // let nothing through, and so look at all, first.
 func BenchmarkConnections(b *testing.B) {
-	defer func(d time.Duration) { longWalk = d }(longWalk)
-	longWalk = 50 * time.Millisecond
+	defer func(d time.Duration) { approvals.LongWalk = d }(approvals.LongWalk)
+	approvals.LongWalk = 50 * time.Millisecond
 	h := furnished(b).connectMany(b, 100_000)
 	rules := policy.Policy{Apps: []policy.App{{Host: "other.example", Name: "Other", Rule: policy.Ask}}}
 	for name, f := range map[string]ConnectionFilter{
@@ -136,7 +138,7 @@ func BenchmarkConnections(b *testing.B) {
 	b.Run("effects", func(b *testing.B) {
 		p, _ := h.Policy(ctx, "nordlys")
 		for b.Loop() {
-			if _, err := h.PolicyEffects(ctx, Rules{Organization: "nordlys", Seen: version(p), Policy: policy.Policy{MaxDays: 30}}); err != nil {
+			if _, err := h.PolicyEffects(ctx, Rules{Organization: "nordlys", Seen: oversight.Version(p), Policy: policy.Policy{MaxDays: 30}}); err != nil {
 				b.Fatal(err)
 			}
 		}

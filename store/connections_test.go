@@ -14,6 +14,8 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/policy"
+	"github.com/grantkeeper/grantkeeper/store/approvals"
+	"github.com/grantkeeper/grantkeeper/store/oversight"
 )
 
 // connected is a house with connections of two people and two apps, of every grant set.
@@ -81,8 +83,8 @@ func TestConnections(t *testing.T) {
 	fjell := h.unique(901)
 	fjell.Organization = "fjell"
 	h.live(t, fjell)
-	defer func(n int) { walkStep = n }(walkStep)
-	for _, walkStep = range []int{3, 512} {
+	defer func(n int) { approvals.WalkStep = n }(approvals.WalkStep)
+	for _, approvals.WalkStep = range []int{3, 512} {
 		for _, limit := range []int{1, 3, 7, 1000} {
 			all := h.all(t, ConnectionFilter{Limit: limit})
 			if len(all) != len(ids) {
@@ -90,7 +92,7 @@ func TestConnections(t *testing.T) {
 			}
 			for i, c := range all[1:] {
 				before := all[i]
-				if wider(c.Grant.Kind, before.Grant.Kind) || c.Grant.Kind == before.Grant.Kind && before.place().compare(c.place()) >= 0 {
+				if wider(c.Grant.Kind, before.Grant.Kind) || c.Grant.Kind == before.Grant.Kind && before.Place().Compare(c.Place()) >= 0 {
 					t.Errorf("%d at a time: %s %d before %s %d", limit, before.Grant.Kind, before.CreatedAt, c.Grant.Kind, c.CreatedAt)
 				}
 			}
@@ -120,7 +122,7 @@ func TestConnections(t *testing.T) {
 			}
 		}
 	}
-	if c := h.all(t, ConnectionFilter{Find: "tor@"})[0]; c.PersonName != "Tor" || c.PersonEmail != "tor@nordlys.example" || c.Host != "connect.quill.example" || c.ClientName != "Quill Assistant" || c.Preregistered {
+	if c := h.all(t, ConnectionFilter{Find: "tor@"})[0]; c.PersonName != "Tor" || c.PersonEmail != "tor@nordlys.example" || c.Hosts.App != "connect.quill.example" || c.ClientName != "Quill Assistant" || c.Preregistered {
 		t.Errorf("%+v", c)
 	}
 	for _, after := range []string{"x", "roles", "roles.1", "other.1." + ids[0].String(), "roles.1.' OR 1"} {
@@ -147,7 +149,7 @@ func TestConnectionsToLookAt(t *testing.T) {
 		slices.Sort(out)
 		return strings.Join(out, " ")
 	}
-	h.clock.add(ReviewAfter - 10*time.Second)
+	h.clock.add(oversight.ReviewAfter - 10*time.Second)
 	if got := show(ShowUnreviewed) + show(ShowUnused); got != "" {
 		t.Errorf("too soon: %s", got)
 	}
@@ -175,7 +177,7 @@ func TestConnectionsToLookAt(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	from := h.answer(0).Grant
-	if err := h.EditApproval(ctx, ids[5], "ada", Edit{from, from, h.Now().Add(EndingWithin).Unix()}, Act{}); err != nil {
+	if err := h.EditApproval(ctx, ids[5], "ada", Edit{from, from, h.Now().Add(oversight.EndingWithin).Unix()}, Act{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := show(ShowEnding); got != "5" {
@@ -224,8 +226,8 @@ func TestEndConnections(t *testing.T) {
 // and each that was there all the time.
 func TestConnectionsWhileTheyChange(t *testing.T) {
 	h, ids := connected(t, 60)
-	defer func(n int) { walkStep = n }(walkStep)
-	walkStep = 5
+	defer func(n int) { approvals.WalkStep = n }(approvals.WalkStep)
+	approvals.WalkStep = 5
 	random := rand.New(rand.NewPCG(1, 2))
 	gone, made := map[approval.ID]bool{}, 1000
 	for range rounds(10) {

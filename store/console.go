@@ -6,6 +6,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // These are the questions of the operators' console. Each is asked when a page
@@ -25,9 +26,9 @@ func (s *Store) LastUses(ctx context.Context, clients []string) (map[string]int6
 		return out, nil
 	}
 	defer s.timed("client_uses", time.Now())
-	q := query{text: `SELECT client, MAX(used_at) FROM approval`, end: ` GROUP BY client`}
-	q.in("client", anys(clients))
-	rows, err := s.db.Reader.QueryContext(ctx, q.whole(), q.args...)
+	q := query.Builder{Text: `SELECT client, MAX(used_at) FROM approval`, End: ` GROUP BY client`}
+	q.OneOf("client", query.Anys(clients))
+	rows, err := s.db.Reader.QueryContext(ctx, q.Whole(), q.Args...)
 	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var id string
 		var at int64
@@ -77,11 +78,11 @@ func (s *Store) ClientReach(ctx context.Context, client string) (r Reach, err er
 // on, oldest first, those of drills left out; since and span are seconds.
 func (s *Store) CountEvents(ctx context.Context, kinds []journal.Kind, since, span int64, n int) (map[journal.Kind][]uint64, error) {
 	defer s.timed("event_counts", time.Now())
-	q := query{text: `SELECT kind, (at - $1) / $2, COUNT(*) FROM journal`, args: []any{since, span}, end: ` GROUP BY 1, 2`}
-	q.where("id >= ", idAt(since))
-	q.in("kind", idsOf(kinds, kindArg))
-	q.noDrills()
-	rows, err := s.db.Reader.QueryContext(ctx, q.whole(), q.args...)
+	q := query.Builder{Text: `SELECT kind, (at - $1) / $2, COUNT(*) FROM journal`, Args: []any{since, span}, End: ` GROUP BY 1, 2`}
+	q.Where("id >= ", query.IDAt(since))
+	q.OneOf("kind", query.IDs(kinds, kindArg))
+	q.NoDrills()
+	rows, err := s.db.Reader.QueryContext(ctx, q.Whole(), q.Args...)
 	out := map[journal.Kind][]uint64{}
 	for _, k := range kinds {
 		out[k] = make([]uint64, n)
@@ -106,7 +107,7 @@ func (s *Store) CountEvents(ctx context.Context, kinds []journal.Kind, since, sp
 func (s *Store) LimitedAddresses(ctx context.Context, since int64) (n int, one string, err error) {
 	err = s.db.Reader.QueryRowContext(ctx, `
 		SELECT COUNT(DISTINCT address), COALESCE(MIN(address), '') FROM journal
-		 WHERE id >= $1 AND kind = `+engine.SQLRateLimited, idAt(since)).Scan(&n, &one)
+		 WHERE id >= $1 AND kind = `+engine.SQLRateLimited, query.IDAt(since)).Scan(&n, &one)
 	if err != nil {
 		return 0, "", engine.Unavailable("events", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/journal/chain"
 	"github.com/grantkeeper/grantkeeper/store/sqlite"
 )
 
@@ -248,6 +250,8 @@ type crashing struct {
 	image map[string][]byte
 
 	failed, lost int
+	sealed       int
+	anchors      []chain.Anchor // of blocks that Seal said were there
 }
 
 type crashPage struct {
@@ -264,7 +268,7 @@ func TestF11PowerLoss(t *testing.T) {
 	}
 	const lanes = 8
 	var mu sync.Mutex
-	operations, failed, lost := 0, 0, 0
+	operations, failed, lost, sealed := 0, 0, 0, 0
 	t.Run("seeds", func(t *testing.T) {
 		for lane := range lanes {
 			t.Run(fmt.Sprint(lane), func(t *testing.T) {
@@ -276,14 +280,14 @@ func TestF11PowerLoss(t *testing.T) {
 					for _, p := range c.pages {
 						operations += len(p.history)
 					}
-					failed, lost = failed+c.failed, lost+c.lost
+					failed, lost, sealed = failed+c.failed, lost+c.lost, sealed+c.sealed
 					mu.Unlock()
 				}
 			})
 		}
 	})
-	t.Logf("%d seeds: %d losses of power, %d operations, %d of them without an answer", *crashSeeds, lost, operations, failed)
-	if lost < *crashSeeds || failed < *crashSeeds {
+	t.Logf("%d seeds: %d losses of power, %d operations, %d of them without an answer; %d anchors", *crashSeeds, lost, operations, failed, sealed)
+	if lost < *crashSeeds || failed < *crashSeeds || sealed < *crashSeeds/4 {
 		t.Error("too little happened for this to mean anything")
 	}
 }
@@ -305,7 +309,8 @@ func (c *crashing) run(seed int) {
 	}
 	for epoch := range 3 {
 		c.power.mu.Lock()
-		c.power.calls, c.power.syncs = 1+c.random.IntN(60), c.random.IntN(25)
+		// The first commit after a start brings the log into the file, page by page.
+		c.power.calls, c.power.syncs = 1+c.random.IntN(60)+40*c.random.IntN(4), c.random.IntN(25)
 		c.power.mu.Unlock()
 		c.work(epoch)
 		c.mu.Lock()
@@ -328,6 +333,13 @@ func (c *crashing) run(seed int) {
 			c.Errorf("seed %d: not linearizable", seed)
 		}
 	}
+	c.clock.add(time.Minute)
+	c.boot(folder, nil) // power stays, and a disk that had failed is as new
+	c.house.seal(c)
+	if r := c.house.whole(c, slices.Compact(c.anchors)...); r.Unsealed > 0 { // what was sealed is whole, and what was heard of is there
+		c.Errorf("seed %d: %+v", seed, r)
+	}
+	c.sealed += len(c.anchors)
 	c.house.Close()
 	powers.Delete(c.power.folder)
 }
@@ -360,6 +372,7 @@ func (c *crashing) boot(folder string, image map[string][]byte) {
 		c.Fatalf("after a loss of power: %v", err)
 	}
 	c.house = house{Store: s, clock: c.clock, path: path, ring: ring(c)}
+	c.halves()
 	c.mu.Lock()
 	c.image = nil
 	c.mu.Unlock()
@@ -410,12 +423,46 @@ func (c *crashing) work(epoch int) {
 				case 1:
 					c.leave(worker)
 					continue
+				case 2, 3:
+					c.seal()
+					continue
 				}
 				c.ask(worker, i, in)
 			}
 		})
 	}
+	if c.random.IntN(2) == 0 {
+		wg.Go(func() { c.long(epoch) })
+	}
 	wg.Wait()
+}
+
+// long makes changes that are there whole or not at all, slowly: refreshes go on beside them.
+func (c *crashing) long(epoch int) {
+	for n := 0; n < 3 && !c.dark(); n++ {
+		_ = c.house.changeMany(func(tx *Tx) error {
+			for _, name := range longNames {
+				if err := tx.PutMeta(name, fmt.Sprint(epoch, " ", n)); err != nil {
+					return err
+				}
+				time.Sleep(2 * time.Millisecond)
+			}
+			return nil
+		})
+	}
+}
+
+var longNames = []string{"test.first", "test.second"}
+
+// halves wants all of the last long change, or none.
+func (c *crashing) halves() {
+	var of [2]string
+	for i, name := range longNames {
+		_ = c.house.db.Reader.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = $1`, name).Scan(&of[i])
+	}
+	if of[0] != of[1] {
+		c.Errorf("half of a long change is there: %q", of)
+	}
 }
 
 // leave takes the person out of the organization and back in, which ends both.
@@ -430,6 +477,20 @@ func (c *crashing) leave(worker int) {
 		c.record(worker, i, input{kind: "fact"}, call, epoch, approval.OK, err)
 	}
 	_ = c.house.SetMember(ctx, "nordlys", "ada", false, Act{}) // brings nothing back
+}
+
+// seal seals the journal, and keeps the anchor that somebody has heard of.
+func (c *crashing) seal() {
+	epoch := c.now()
+	out, err := c.house.Seal(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch heard := c.epoch == epoch && c.image == nil; {
+	case err != nil && !errors.Is(err, ErrUnavailable):
+		c.Errorf("seal: %v", err)
+	case err == nil && heard && out.Newest.Number > 0:
+		c.anchors = append(c.anchors, out.Newest)
+	}
 }
 
 func (c *crashing) now() int {

@@ -14,6 +14,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // Person finds somebody by ID or by email, in any case of A-Z.
@@ -48,20 +49,20 @@ func (f PeopleFilter) keeps(p org.Person) bool {
 // People lists people by ID and gives the cursor of the next page or "".
 func (s *Store) People(ctx context.Context, f PeopleFilter) ([]org.Person, string, error) {
 	defer s.timed("people", time.Now())
-	q := query{text: `SELECT p.id, p.email, p.name, p.active, p.support FROM person p`}
+	q := query.Builder{Text: `SELECT p.id, p.email, p.name, p.active, p.support FROM person p`}
 	if f.Organization != "" {
-		q.text += ` JOIN membership m ON m.person = p.id AND m.present = 1`
-		q.equal("m.organization", f.Organization)
+		q.Text += ` JOIN membership m ON m.person = p.id AND m.present = 1`
+		q.Equals("m.organization", f.Organization)
 	}
 	if f.After != "" {
 		if org.CheckID(f.After) != nil {
-			return nil, "", errCursor
+			return nil, "", query.ErrCursor
 		}
-		q.where("p.id > ", f.After)
+		q.Where("p.id > ", f.After)
 	}
-	limit := pageSize(f.Limit)
-	rows, err := s.db.Reader.QueryContext(ctx, q.page("p.id", lookedAt(limit, f.Query+f.State)), q.args...)
-	out, err := found(rows, err, limit, scanPerson, f.keeps)
+	limit := query.PageSize(f.Limit)
+	rows, err := s.db.Reader.QueryContext(ctx, q.Page("p.id", query.LookedAt(limit, f.Query+f.State)), q.Args...)
+	out, err := query.Found(rows, err, limit, scanPerson, f.keeps)
 	if err != nil {
 		return nil, "", engine.Unavailable("people", err)
 	}
@@ -119,12 +120,12 @@ func (s *Store) Organization(ctx context.Context, id string) (org.Organization, 
 // limit is at most 1000, 0 is 50.
 func (s *Store) Organizations(ctx context.Context, after string, limit int) ([]org.Organization, string, error) {
 	if after != "" && org.CheckID(after) != nil {
-		return nil, "", errCursor
+		return nil, "", query.ErrCursor
 	}
 	if err := s.fresh(ctx); err != nil {
 		return nil, "", err
 	}
-	limit = pageSize(limit)
+	limit = query.PageSize(limit)
 	s.db.Memory.RLock()
 	var out []org.Organization
 	for _, o := range facts.InOrder(s.db.Memory.Orgs) {

@@ -48,7 +48,7 @@ func (s *Store) TellDirectory(ctx context.Context, e directory.Event, act Act) (
 		return "", err
 	}
 	if result == ToldApplied {
-		s.writeEndsSoon(ctx)
+		s.ends.WriteSoon(ctx)
 	}
 	return result, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/policy"
+	"github.com/grantkeeper/grantkeeper/store/oversight"
 )
 
 var byService = Act{Actor: "gateway:hr"}
@@ -58,7 +59,7 @@ func TestDirectoryHasRules(t *testing.T) {
 		t.Errorf("the ceiling: %s", got)
 	}
 	row, err := h.Approval(ctx, id)
-	if p, _ := h.Policy(ctx, "nordlys"); err != nil || row.EndsAt != endOf(h.Now(), 10) || p.Version != 2 || p.ChangedBy != "gateway:hr" || p.Unknown != "" || p.Apps[0].By != "person:ada" {
+	if p, _ := h.Policy(ctx, "nordlys"); err != nil || row.EndsAt != oversight.EndOf(h.Now(), 10) || p.Version != 2 || p.ChangedBy != "gateway:hr" || p.Unknown != "" || p.Apps[0].By != "person:ada" {
 		t.Errorf("ends at %d, rules %+v, %v", row.EndsAt, p, err)
 	}
 
@@ -135,7 +136,7 @@ func TestDirectoryBesideAnAdmin(t *testing.T) {
 		var saved error
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			_, _, saved = other.SetPolicy(ctx, Rules{Organization: "nordlys", Admin: "ada", Seen: version(was), Policy: policy.Policy{MaxDays: 1000 + round}}, byAda)
+			_, _, saved = other.SetPolicy(ctx, Rules{Organization: "nordlys", Admin: "ada", Seen: oversight.Version(was), Policy: policy.Policy{MaxDays: 1000 + round}}, byAda)
 		})
 		wg.Go(func() {
 			if _, err := h.ImportDirectory(ctx, h.saying(policy.Policy{MaxDays: 1 + round, Unknown: policy.Ask}), byService); err != nil {
@@ -147,7 +148,7 @@ func TestDirectoryBesideAnAdmin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		switch grown := now.Version - version(was); {
+		switch grown := now.Version - oversight.Version(was); {
 		case saved == nil && grown == 2, errors.Is(saved, ErrChanged) && grown == 1:
 		default:
 			t.Fatalf("round %d: %v, and %d versions more", round, saved, grown)

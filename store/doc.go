@@ -14,8 +14,9 @@
 //
 // The rows are in schema/0001.sql, and what PostgreSQL has beside them in
 // schema/0001.postgres.sql; schema/migration.go has the numbered files, schema/version.go
-// what a database says of them, schema/run.go and schema/rekeyed.go how they run. What
-// both engines have of rows and memory is in
+// what a database says of them, schema/run.go and schema/rekeyed.go how they run,
+// schema/copying.go which of the tables both engines have. What both have of rows and memory
+// is in
 //
 //   - engine/engine.go, what the store asks of an engine; engine/env.go, engine/options.go
 //     and engine/clock.go, what it gives to one
@@ -34,10 +35,13 @@
 //
 //   - sqlite/engine.go, which opens and closes it by way of sqlite/connector.go and
 //     sqlite/load.go; sqlite/fileinplace.go sees that its file is still where it was
-//   - sqlite/writer.go: the queue and the group commit; sqlite/statement.go runs statements
+//   - sqlite/writer.go: the queue and the group commit; sqlite/statement.go runs statements;
+//     sqlite/beside.go saves refreshes beside a long change, and sqlite/checkpoint.go has
+//     the log of writes copied into the database
 //   - sqlite/answers.go: what is answered out of memory
 //   - sqlite/files.go, sqlite/inspect.go, sqlite/backup.go, sqlite/restore.go,
-//     sqlite/migrate.go and sqlite/disk.go: its files
+//     sqlite/migrate.go and sqlite/disk.go: its files; sqlite/checked.go sees that they hold
+//     what was written
 //
 // Where it has that writer and its memory, PostgreSQL has
 //
@@ -62,8 +66,11 @@
 // doors and commands know of them their names here. All else is a subject a file, to be
 // looked up:
 //
-//   - approvals: apply.go, refresh.go, check.go, stamp.go; approve.go, ending.go, many.go
-//     and pendingends.go, how they begin and end
+//   - a whole database, copied to the other engine: copy.go, by engine/copying.go,
+//     sqlite/copying.go and postgres/copying.go; one whose keys are lost: lostkeys.go
+//   - approvals: approvals/apply.go, approvals/refresh.go, approvals/check.go,
+//     approvals/stamp.go; approve.go, approvals/ending.go, approvals/many.go and
+//     approvals/pendingends.go, how they begin and end
 //   - the journal: journal.go writes what changes nothing else, events.go lists it, package
 //     journal names the kinds, reuse.go asks what looked like theft; sealing.go puts it
 //     into blocks, as package chain has them, and proof.go writes it to be verified
@@ -73,14 +80,17 @@
 //     and dryrun.go, takes all of it, as package directory plans; exporting.go
 //     gives it; directoryevent.go takes one event
 //   - clients: client.go, clientend.go, preregister.go
-//   - an organization's say about apps: policy.go, with policyrows.go and effects.go;
-//     enddate.go, request.go, connections.go
+//   - an organization's say about apps: oversight/policy.go, with oversight/policyrows.go
+//     and oversight/effects.go; oversight/enddate.go, oversight/request.go,
+//     oversight/connections.go, oversight/reviewdue.go
 //   - who is signed in, in accounts: accounts/session.go, accounts/acting.go,
 //     accounts/identity.go, accounts/password.go, accounts/factor.go, accounts/reset.go;
 //     accounts/operatorsession.go, operators by name
-//   - lists: query.go, approvalrow.go; listing.go, with listingways.go,
-//     listingmemory.go and listingpending.go; console.go, figures.go
+//   - lists: query/builder.go, query/page.go, query/exec.go; approvals/approvalrow.go,
+//     approvals/listing.go, with approvals/listingways.go, approvals/listingmemory.go and
+//     approvals/listingpending.go; console.go, figures.go
 //   - attempts to connect: attempt.go keeps what doors have seen, as package attempt reads it
-//   - time: sweep.go, due.go, unused.go
-//   - the operator's: keys.go, nodes.go, migrate.go, copies.go, settlerestored.go, rewound.go
+//   - time: sweep.go, due.go, approvals/unused.go
+//   - the operator's: keys.go, nodes.go, migrate.go, copies.go, approvals/settlerestored.go,
+//     rewound.go
 package store

@@ -12,7 +12,7 @@ import (
 // for tests.
 func sources(t *testing.T) (names []string) {
 	t.Helper()
-	for _, pattern := range []string{"*.go", "schema/*.go", "engine/*.go", "sqlite/*.go", "postgres/*.go", "accounts/*.go"} {
+	for _, pattern := range []string{"*.go", "schema/*.go", "engine/*.go", "sqlite/*.go", "postgres/*.go", "accounts/*.go", "oversight/*.go", "approvals/*.go", "query/*.go"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

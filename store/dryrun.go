@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/grantkeeper/grantkeeper/directory"
+	"github.com/grantkeeper/grantkeeper/store/approvals"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // wouldEnd counts the approvals that live and would not after a dry run.
@@ -21,14 +23,14 @@ func (s *Store) wouldEnd(ctx context.Context, p *directory.Plan) (int, error) {
 	}
 	ended := map[string]bool{}
 	count := func(column, organization string, values []any) error {
-		for batch := range slices.Chunk(values, sweepBatch) {
+		for batch := range slices.Chunk(values, query.Batch) {
 			if err := s.countLiving(ctx, column, organization, batch, ended); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	if err := count("person", "", anys(p.EndedPeople())); err != nil {
+	if err := count("person", "", query.Anys(p.EndedPeople())); err != nil {
 		return 0, err
 	}
 	for organization, people := range members {
@@ -36,11 +38,11 @@ func (s *Store) wouldEnd(ctx context.Context, p *directory.Plan) (int, error) {
 			return 0, err
 		}
 	}
-	if err := count("organization", "", anys(p.SwitchedOff())); err != nil {
+	if err := count("organization", "", query.Anys(p.SwitchedOff())); err != nil {
 		return 0, err
 	}
 	for _, r := range p.Rules {
-		_, blocked, err := s.effects(ctx, r.Organization, nil, &r.Policy)
+		_, blocked, err := s.Effects(ctx, r.Organization, nil, &r.Policy)
 		if err != nil {
 			return 0, err
 		}
@@ -62,9 +64,9 @@ func (s *Store) countLiving(ctx context.Context, column, organization string, va
 		}
 	}
 	if column == "person" {
-		q := query{text: approvalRows, conditions: []string{"a.ended_at = 0"}}
-		q.in("a.person", values)
-		rows, err := s.approvalRows(ctx, q.whole(), q.args...)
+		q := query.Builder{Text: approvals.SelectApprovals, Conditions: []string{"a.ended_at = 0"}}
+		q.OneOf("a.person", values)
+		rows, err := s.ApprovalRows(ctx, q.Whole(), q.Args...)
 		gather(rows)
 		return err
 	}

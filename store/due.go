@@ -12,7 +12,7 @@ import (
 
 // Due counts what a sweep would do now, and does nothing.
 func (s *Store) Due(ctx context.Context) (Swept, error) {
-	due, _, err := s.pendingEnds(ctx)
+	due, _, err := s.ends.Pending(ctx)
 	if err != nil {
 		return Swept{}, err
 	}
@@ -62,25 +62,6 @@ func (s *Store) Expired(ctx context.Context, at time.Time) (Swept, error) {
 	}
 	out.Sessions += operators
 	return out, nil
-}
-
-// Unused counts the approvals that the setting ends because nobody used them
-// for so long (decision P11).
-func (s *Store) Unused(ctx context.Context) (int, error) {
-	if s.db.Options.EndUnusedAfter == 0 {
-		return 0, nil
-	}
-	f := ApprovalFilter{State: "live", UnusedSince: s.Now().Add(-s.db.Options.EndUnusedAfter).Unix(), Limit: 1000}
-	for count := 0; ; {
-		rows, next, err := s.approvalPage(ctx, f, func(ApprovalRow) bool { return true })
-		if err != nil {
-			return 0, err
-		}
-		if count += len(rows); next == "" {
-			return count, nil
-		}
-		f.After = next
-	}
 }
 
 // journalBefore is the ID that every entry lies below whose time is over.

@@ -9,6 +9,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/policy"
+	"github.com/grantkeeper/grantkeeper/store/oversight"
 )
 
 // until gives an approval that lives and ends after so long.
@@ -118,7 +119,7 @@ func TestBoundInDays(t *testing.T) {
 	other := h.answer(5)
 	other.Organization, other.Grant = "fjell", grantset.Set{Kind: grantset.Everything}
 	fjell := h.live(t, other)
-	at := endOf(h.Now(), 14)
+	at := oversight.EndOf(h.Now(), 14)
 	_, effects := h.rules(t, policy.Policy{MaxDays: 14})
 	if len(effects) != 1 || effects[0] != (policy.Effect{EndsAt: at, Connections: 3}) {
 		t.Errorf("effects %+v", effects)
@@ -153,7 +154,7 @@ func TestEditEndDate(t *testing.T) {
 	h := furnished(t)
 	free, dated := h.live(t, h.answer(1)), h.until(t, 2, 10*day)
 	from := h.answer(1).Grant
-	days := func(n int) int64 { return endOf(h.Now(), n) }
+	days := func(n int) int64 { return oversight.EndOf(h.Now(), n) }
 	for _, tt := range []struct {
 		name string
 		id   approval.ID

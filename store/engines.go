@@ -6,6 +6,7 @@ import "github.com/grantkeeper/grantkeeper/store/engine"
 type (
 	Options   = engine.Options
 	Act       = engine.Act
+	Proof     = engine.Proof
 	Event     = engine.Event
 	Access    = engine.Access
 	Asked     = engine.Asked

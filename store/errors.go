@@ -2,6 +2,7 @@ package store
 
 import (
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/oversight"
 	"github.com/grantkeeper/grantkeeper/store/schema"
 )
 
@@ -11,6 +12,7 @@ var (
 	ErrConflict    = engine.ErrConflict
 	ErrChanged     = engine.ErrChanged
 	ErrUnavailable = engine.ErrUnavailable // 503: nothing that anybody may rely on has happened
+	ErrOutcome     = engine.ErrOutcome     // beside ErrUnavailable: asked again, it may be the second time
 	ErrAnswered    = engine.ErrAnswered
 	ErrNotAllowed  = engine.ErrNotAllowed
 	ErrInUse       = engine.ErrInUse
@@ -18,6 +20,16 @@ var (
 	ErrDamaged     = engine.ErrDamaged
 	ErrNodes       = engine.ErrNodes
 	ErrKeys        = engine.ErrKeys
+	ErrNotEmpty    = engine.ErrNotEmpty
+	ErrRow         = engine.ErrRow
+	ErrAhead       = engine.ErrAhead
+	ErrUnfinished  = schema.ErrUnfinished
 	ErrSchema      = schema.ErrVersion
 	ErrForeign     = schema.ErrForeign // not a database of Grantkeeper
+	ErrRules       = engine.ErrRules   // with a sentence for whoever wrote them, a PolicyError
+	ErrAppRule     = oversight.ErrAppRule
+	ErrCeiling     = oversight.ErrCeiling
+	ErrEndDate     = oversight.ErrEndDate
+	ErrDeclined    = oversight.ErrDeclined
+	ErrFull        = oversight.ErrFull
 )

@@ -5,12 +5,11 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // EventFilter narrows Events; empty fields match all. Since and Until are Unix
@@ -41,7 +40,7 @@ func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, err
 		return nil, "", err
 	}
 	edge := ""
-	if f.narrow(new(query)) {
+	if f.narrow(new(query.Builder)) {
 		if edge, err = s.edge(ctx, f, way); err != nil {
 			return nil, "", err
 		}
@@ -51,29 +50,29 @@ func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, err
 
 // eventsTo gives the page that looks as far as an edge: how many entries these
 // are may have changed since it was found. "" is to the end.
-func (s *Store) eventsTo(ctx context.Context, f EventFilter, way query, edge string) ([]Event, string, error) {
-	limit, order := pageSize(f.Limit), "id DESC"
+func (s *Store) eventsTo(ctx context.Context, f EventFilter, way query.Builder, edge string) ([]Event, string, error) {
+	limit, order := query.PageSize(f.Limit), "id DESC"
 	if f.OldestFirst {
 		order = "id"
 	}
 	switch {
 	case edge == "":
 	case f.OldestFirst:
-		way.where("id <= ", edge)
+		way.Where("id <= ", edge)
 	default:
-		way.where("id >= ", edge)
+		way.Where("id >= ", edge)
 	}
-	q := way.as(selectEvent)
+	q := way.WithText(selectEvent)
 	if f.Since > 0 {
-		q.where("at >= ", f.Since)
+		q.Where("at >= ", f.Since)
 	}
 	if f.Until > 0 {
-		q.where("at < ", f.Until)
+		q.Where("at < ", f.Until)
 	}
 	if f.narrow(&q) {
-		q.among(`SELECT id FROM journal`, way, order)
+		q.Among(`SELECT id FROM journal`, way, order)
 	}
-	rows, err := s.db.Reader.QueryContext(ctx, q.page(order, limit), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.Page(order, limit), q.Args...)
 	out, err := engine.ListOf(rows, err, scanEvent)
 	if err != nil {
 		return nil, "", engine.Unavailable("events", err)
@@ -86,58 +85,53 @@ func (s *Store) eventsTo(ctx context.Context, f EventFilter, way query, edge str
 
 // way has those conditions of the filter that an index leads along: the time,
 // the cursor, and either the approval or the person.
-func (f EventFilter) way() (q query, err error) {
+func (f EventFilter) way() (q query.Builder, err error) {
 	switch {
 	case f.Approval != "":
-		q.equal("approval", f.Approval)
-		q.conditions = append(q.conditions, "approval <> ''") // as the index says
+		q.Equals("approval", f.Approval)
+		q.Conditions = append(q.Conditions, "approval <> ''") // as the index says
 	case f.Person != "":
-		q.equal("person", f.Person)
-		q.conditions = append(q.conditions, "person <> ''")
+		q.Equals("person", f.Person)
+		q.Conditions = append(q.Conditions, "person <> ''")
 	}
 	if f.Since > 0 { // the ID begins with the time
-		q.where("id >= ", idAt(f.Since-1))
+		q.Where("id >= ", query.IDAt(f.Since-1))
 	}
 	if f.Until > 0 {
-		q.where("id < ", idAt(f.Until+1))
+		q.Where("id < ", query.IDAt(f.Until+1))
 	}
 	if f.After == "" {
 		return q, nil
 	}
 	if id, err := hex.DecodeString(f.After); err != nil || len(id) != engine.EventIDLen || hex.EncodeToString(id) != f.After {
-		return q, errCursor
+		return q, query.ErrCursor
 	}
 	if f.OldestFirst {
-		q.where("id > ", f.After)
+		q.Where("id > ", f.After)
 	} else {
-		q.where("id < ", f.After)
+		q.Where("id < ", f.After)
 	}
 	return q, nil
 }
 
 // narrow adds the conditions that no index leads along, and reports whether
 // there are any.
-func (f EventFilter) narrow(q *query) bool {
-	before := len(q.conditions)
-	q.equal("kind", string(f.Kind))
+func (f EventFilter) narrow(q *query.Builder) bool {
+	before := len(q.Conditions)
+	q.Equals("kind", string(f.Kind))
 	if len(f.Kinds) > 0 {
-		q.in("kind", idsOf(f.Kinds, kindArg))
+		q.OneOf("kind", query.IDs(f.Kinds, kindArg))
 	}
-	q.equal("client", f.Client)
+	q.Equals("client", f.Client)
 	if f.Approval != "" { // else it is the way
-		q.equal("person", f.Person)
+		q.Equals("person", f.Person)
 	}
-	q.equal("organization", f.Organization)
-	q.equal("reference", f.Reference)
+	q.Equals("organization", f.Organization)
+	q.Equals("reference", f.Reference)
 	if f.NoDrills {
-		q.noDrills()
+		q.NoDrills()
 	}
-	return len(q.conditions) > before
-}
-
-// noDrills leaves out what is of a client.Drill.
-func (q *query) noDrills() {
-	q.where(fmt.Sprintf("SUBSTR(client, 1, %d) <> ", len(client.DrillID)), client.DrillID)
+	return len(q.Conditions) > before
 }
 
 // walk is how many entries a page looks at.
@@ -149,13 +143,13 @@ func (f EventFilter) walk() int {
 }
 
 // edge is the last entry of the way that a page looks at; "" is the end.
-func (s *Store) edge(ctx context.Context, f EventFilter, way query) (id string, err error) {
+func (s *Store) edge(ctx context.Context, f EventFilter, way query.Builder) (id string, err error) {
 	order := "id DESC"
 	if f.OldestFirst {
 		order = "id"
 	}
-	q := way.as(`SELECT id FROM journal`)
-	err = s.db.Reader.QueryRowContext(ctx, q.nth(order, f.walk()), q.args...).Scan(&id)
+	q := way.WithText(`SELECT id FROM journal`)
+	err = s.db.Reader.QueryRowContext(ctx, q.Nth(order, f.walk()), q.Args...).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	} else if err != nil {

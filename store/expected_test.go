@@ -64,7 +64,7 @@ func TestExpectedMovesAreMoves(t *testing.T) {
 				var v approval.Verdict
 				var err error
 				if expected {
-					after, v, err = h.applyExpected(ctx, approval.Expected(id, "quill", g), m, Act{Address: "192.0.2.1", Generation: g})
+					after, v, err = h.ApplyExpected(ctx, approval.Expected(id, "quill", g), m, Act{Address: "192.0.2.1", Generation: g})
 				} else {
 					var a approval.Approval
 					a, v, err = h.ApplyLive(ctx, id, m, Act{Address: "192.0.2.1", Generation: g})

@@ -19,9 +19,8 @@ const MovedFile = sqlite.MovedFile
 
 // Errors of files.
 var (
-	ErrNotEmpty = sqlite.ErrNotEmpty // refuses to write over a database
-	ErrEmpty    = sqlite.ErrEmpty    // nothing is in it yet: a server that starts makes what is missing
-	ErrBusy     = sqlite.ErrBusy     // refuses a second one of what there can be only one at a time
+	ErrEmpty = sqlite.ErrEmpty // nothing is in it yet: a server that starts makes what is missing
+	ErrBusy  = sqlite.ErrBusy  // refuses a second one of what there can be only one at a time
 )
 
 // Inspect reads a SQLite file, also one that a server works on. It neither

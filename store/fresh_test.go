@@ -14,9 +14,10 @@ import (
 // whether they are those of now: their callers have, or they answer what the
 // writer asks once more.
 var notAsked = []string{
-	"Check", "Under", "Used", "clientState", "Pressed", "stands", "cacheFilterOf", "pendingPlaces", "writeEnds", "EachCached", "NewestChunks", "Figures",
-	"access", "move", "Version", "names", "Stamp", "AwaitCommit", "APIKey", "LastUse",
+	"Check", "Under", "Used", "clientState", "Pressed", "stands", "cacheFilterOf", "pendingPlaces", "Write", "EachCached", "NewestChunks", "Figures",
+	"access", "move", "Version", "names", "Stamp", "AwaitCommit", "APIKey", "LastUse", "Living",
 	"peopleFound", "signed", // behind who asks
+	"takes", "conflicts", // the writer asks once more
 }
 
 // On PostgreSQL memory is a replica: whoever answers out of it calls fresh

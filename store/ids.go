@@ -7,13 +7,14 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // IDs lists, in order, the IDs that begin with a prefix, and gives the cursor of
 // the next page or "". kind is approval, client, person or organization.
 func (s *Store) IDs(ctx context.Context, kind, prefix, after string, limit int) (ids []string, next string, err error) {
 	defer s.timed("ids", time.Now())
-	limit = pageSize(limit)
+	limit = query.PageSize(limit)
 	list := s.idsBeginning
 	if kind == "approval" {
 		list = s.approvalsBeginning
@@ -33,7 +34,7 @@ func (s *Store) idsBeginning(ctx context.Context, kind, prefix, after string, li
 	case strings.ContainsFunc(prefix, unseen):
 		return nil, nil // no ID begins so
 	case strings.ContainsFunc(after, unseen):
-		return nil, errCursor
+		return nil, query.ErrCursor
 	}
 	like := strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(prefix) + "%"
 	var found []string
@@ -55,18 +56,18 @@ func (s *Store) idsBeginning(ctx context.Context, kind, prefix, after string, li
 }
 
 func (s *Store) idsLike(ctx context.Context, kind, like, after string, limit int) ([]string, error) {
-	q := query{text: `SELECT id FROM organization`}
+	q := query.Builder{Text: `SELECT id FROM organization`}
 	switch kind {
 	case "client":
-		q = query{text: `SELECT id FROM client`, conditions: []string{"disabled <> " + engine.SQLDeleted}}
+		q = query.Builder{Text: `SELECT id FROM client`, Conditions: []string{"disabled <> " + engine.SQLDeleted}}
 	case "person":
-		q = query{text: `SELECT id FROM person`}
+		q = query.Builder{Text: `SELECT id FROM person`}
 	}
-	q.args, q.conditions = append(q.args, like), append(q.conditions, "id LIKE $1 ESCAPE '!'")
+	q.Args, q.Conditions = append(q.Args, like), append(q.Conditions, "id LIKE $1 ESCAPE '!'")
 	if after != "" {
-		q.where("id > ", after)
+		q.Where("id > ", after)
 	}
-	rows, err := s.db.Reader.QueryContext(ctx, q.page("id", limit), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.Page("id", limit), q.Args...)
 	ids, err := engine.Column[string](rows, err)
 	return ids, engine.Unavailable("ids", err)
 }
@@ -79,17 +80,17 @@ func (s *Store) approvalsBeginning(ctx context.Context, _, prefix, after string,
 	if wrong != nil {
 		return nil, nil
 	}
-	q := query{text: `SELECT id FROM approval`}
-	q.where("id >= ", least[:])
-	q.where("id <= ", most[:])
+	q := query.Builder{Text: `SELECT id FROM approval`}
+	q.Where("id >= ", least[:])
+	q.Where("id <= ", most[:])
 	if after != "" {
 		id, err := approval.ParseID(after)
 		if err != nil {
-			return nil, errCursor
+			return nil, query.ErrCursor
 		}
-		q.where("id > ", id[:])
+		q.Where("id > ", id[:])
 	}
-	rows, err := s.db.Reader.QueryContext(ctx, q.page("id", limit), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.Page("id", limit), q.Args...)
 	found, err := engine.ApprovalIDs(rows, err)
 	for _, id := range found {
 		ids = append(ids, id.String())
@@ -101,10 +102,10 @@ func (s *Store) approvalsBeginning(ctx context.Context, _, prefix, after string,
 // have not ended.
 func (s *Store) Unended(ctx context.Context, f ApprovalFilter) (n int, err error) {
 	defer s.timed("approvals", time.Now())
-	q := query{text: `SELECT COUNT(*) FROM approval`, conditions: []string{"phase < " + engine.SQLEnded}}
-	q.equal("client", f.Client)
-	q.equal("person", f.Person)
-	q.equal("organization", f.Organization)
-	err = s.db.Reader.QueryRowContext(ctx, q.whole(), q.args...).Scan(&n)
+	q := query.Builder{Text: `SELECT COUNT(*) FROM approval`, Conditions: []string{"phase < " + engine.SQLEnded}}
+	q.Equals("client", f.Client)
+	q.Equals("person", f.Person)
+	q.Equals("organization", f.Organization)
+	err = s.db.Reader.QueryRowContext(ctx, q.Whole(), q.Args...).Scan(&n)
 	return n, engine.Unavailable("approvals", err)
 }

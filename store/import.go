@@ -10,6 +10,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/store/accounts"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/oversight"
 )
 
 // AddDirectory adds or updates all that a directory names, in one transaction,
@@ -26,14 +27,11 @@ func (s *Store) AddDirectory(ctx context.Context, d directory.Directory, act Act
 // Errors are those of AddDirectory, mostly as Misplaced.
 func (s *Store) ImportDirectory(ctx context.Context, i directory.Import, act Act) (out directory.Imported, err error) {
 	var p *directory.Plan
-	err = s.changeFacts(func(tx *Tx) error {
+	err = s.changeMany(func(tx *Tx) error {
 		if p, err = tx.plan(i); err != nil || i.Dry {
 			return err
 		}
-		if err := tx.Roomy(len(p.Removed.Members) > endsBatch); err != nil {
-			return err
-		}
-		return errors.Join(tx.carryOut(p, act), tx.Roomy(false))
+		return tx.carryOut(p, act)
 	})
 	if err != nil {
 		return directory.Imported{}, err
@@ -42,7 +40,7 @@ func (s *Store) ImportDirectory(ctx context.Context, i directory.Import, act Act
 		out.Ended, err = s.wouldEnd(ctx, p)
 		return out, err
 	}
-	ended, err := s.writeEnds(ctx)
+	ended, err := s.ends.Write(ctx)
 	if err != nil {
 		s.db.Log.Warn("rows are not marked ended yet", "err", err)
 	}
@@ -82,7 +80,7 @@ func (tx *Tx) carryOut(p *directory.Plan, act Act) error {
 			return err
 		}
 	}
-	ended, err := tx.takeRules(p.Rules, act)
+	ended, err := oversight.TakeRules(tx.Tx, p.Rules, act)
 	if err != nil {
 		return err
 	}

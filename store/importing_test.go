@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/postgres"
 )
 
 // complete is an import that names all there is.
@@ -315,4 +317,30 @@ func TestImportAsOf(t *testing.T) {
 	if out, err = h.ImportDirectory(ctx, i, Act{}); err != nil || !maps.Equal(out.Lists, map[string]directory.Counts{directory.ListPeople: {Added: 1}, directory.ListMembers: {Added: 1}, directory.ListFillers: {Added: 1}}) {
 		t.Errorf("a newer picture: %+v, %v", out, err)
 	}
+}
+
+// On PostgreSQL a whole directory has longer than other changes have.
+func TestAnImportHasItsOwnBound(t *testing.T) {
+	if embedded() {
+		return
+	}
+	was := postgres.ChangeTimeout
+	postgres.ChangeTimeout = time.Second
+	defer func() { postgres.ChangeTimeout = was }()
+	h := furnished(t)
+	long := func(tx *Tx) error {
+		for range 3 {
+			if _, err := tx.Exec(`SELECT pg_sleep(0.5)`); err != nil {
+				return err
+			}
+		}
+		return putAda(tx)
+	}
+	if err := h.changeFacts(long); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("a change: %v", err)
+	}
+	if err := h.changeMany(long); err != nil {
+		t.Errorf("an import: %v", err)
+	}
+	h.same(t, "after the import")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 )
@@ -36,33 +35,11 @@ func (tx *Tx) switched(o org.Organization, act Act) error {
 	return err
 }
 
-// isAdmin gives ErrNotAllowed for everybody who is no admin of the
-// organization, now.
-func (tx *Tx) isAdmin(personID, organizationID string) error {
-	at := tx.Memory.Members.Get(facts.MemberKey{Person: personID, Organization: organizationID})
-	if !at.AsMember().Exists() || !at.Admin {
-		return fmt.Errorf("admin right: %w", ErrNotAllowed)
-	}
-	return nil
-}
-
-// mayRule asks whether somebody may rule over the apps of an organization: one of its
-// admins, or an operator, who has the ID "".
-func (tx *Tx) mayRule(adminID, organizationID string) error {
-	switch {
-	case tx.Memory.Orgs[organizationID] == nil:
-		return fmt.Errorf("organization: %w", ErrNotFound)
-	case adminID != "":
-		return tx.isAdmin(adminID, organizationID)
-	}
-	return nil
-}
-
 // SwitchIntegration is SetIntegration by an admin of the organization, who is
 // asked for once more in the writer. ErrNotAllowed: the person is none.
 func (s *Store) SwitchIntegration(ctx context.Context, organizationID, adminID string, on bool, act Act) error {
 	return s.switchIntegration(ctx, organizationID, on,
-		func(tx *Tx) error { return tx.isAdmin(adminID, organizationID) }, act)
+		func(tx *Tx) error { return tx.IsAdmin(adminID, organizationID) }, act)
 }
 
 // SetIntegration switches an organization's AI integration. Off ends every
@@ -96,7 +73,7 @@ func (s *Store) switchIntegration(ctx context.Context, organizationID string, on
 		return tx.Changed("", o.ID, detail, act)
 	})
 	if err == nil && !on {
-		s.writeEndsSoon(ctx)
+		s.ends.WriteSoon(ctx)
 	}
 	return err
 }

@@ -1,18 +1,11 @@
 package store
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/journal"
 )
-
-// maxTime bounds the times that are asked about, in Unix seconds: the year 5138.
-const maxTime = 100_000_000_000
-
-// idAt is what the IDs of entries from a time on, Unix seconds, come behind.
-func idAt(at int64) string { return fmt.Sprintf("%016x", min(max(at, 0), maxTime)*1000<<16) }
 
 // mostRecorded bounds the entries of one kind that an hour takes of what changes
 // nothing else, on each node: strangers can be refused from as many addresses as

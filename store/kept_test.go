@@ -391,6 +391,7 @@ var apart = map[int]string{
 	9:  "works beside 7, which takes no older ones",
 	10: "works beside 7, which takes no older ones",
 	11: "the release before records nothing of what apps do, and nobody would be told that something is missing",
+	12: "the release before refreshes without the key that a refresh token is bound to",
 }
 
 var comment = regexp.MustCompile(`(?m)--.*$`)

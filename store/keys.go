@@ -12,6 +12,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -209,8 +210,8 @@ func (s *Store) endSealedBy(ctx context.Context, number int, act Act) (ended int
 		if err != nil || len(ids) == 0 {
 			return ended, err
 		}
-		for batch := range slices.Chunk(ids, sweepBatch) {
-			n, err := s.moveBatch(batch, retire(number, s.Now()), act)
+		for batch := range slices.Chunk(ids, query.Batch) {
+			n, err := s.MoveBatch(batch, retire(number, s.Now()), act)
 			if ended += n; err != nil {
 				return ended, err
 			}

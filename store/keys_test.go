@@ -280,10 +280,10 @@ func TestRestoreAfterAKeyRetired(t *testing.T) {
 func TestRetireAsksTheRowAgain(t *testing.T) {
 	h := furnished(t)
 	id := h.live(t, h.answer(1))
-	if n, err := h.moveBatch([]approval.ID{id}, retire(2, h.Now()), Act{}); n != 0 || err != nil || !h.accepts(t, id) {
+	if n, err := h.MoveBatch([]approval.ID{id}, retire(2, h.Now()), Act{}); n != 0 || err != nil || !h.accepts(t, id) {
 		t.Errorf("another key's: ended %d, %v", n, err)
 	}
-	if n, err := h.moveBatch([]approval.ID{id, {1, 2, 3}}, retire(1, h.Now()), Act{}); n != 1 || err != nil || h.accepts(t, id) {
+	if n, err := h.MoveBatch([]approval.ID{id, {1, 2, 3}}, retire(1, h.Now()), Act{}); n != 1 || err != nil || h.accepts(t, id) {
 		t.Errorf("its own: ended %d, %v", n, err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // S-11: a cursor that no list gave is refused. Lists by ID take any ID.
@@ -479,7 +480,7 @@ func TestSyncPreregistered(t *testing.T) {
 // A sweep takes all that is over, however much, and leaves the rest.
 func TestSweepTakesAll(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
-	for n := range 2*sweepBatch + 1 {
+	for n := range 2*query.Batch + 1 {
 		h.register(t, fmt.Sprint("c", n))
 	}
 	used := h.live(t, h.answer(1))
@@ -505,7 +506,7 @@ func TestSweepTakesAll(t *testing.T) {
 		h.Ready(ctx)
 	}
 	due, err := h.Due(ctx)
-	if swept, sweepErr := h.Sweep(ctx); err != nil || sweepErr != nil || swept.Sessions != 1 || swept.Clients != 2*sweepBatch+1 || swept != due {
+	if swept, sweepErr := h.Sweep(ctx); err != nil || sweepErr != nil || swept.Sessions != 1 || swept.Clients != 2*query.Batch+1 || swept != due {
 		t.Errorf("swept %+v, due %+v, %v %v; want the session of 30 days and all clients", swept, due, err, sweepErr)
 	}
 	if err := h.EndApproval(ctx, used, approval.RevokedByPerson, Act{}); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/store/approvals"
 )
 
 // Under every filter, and whichever way the rows are found, a list has the
@@ -67,7 +68,7 @@ func TestApprovalFilters(t *testing.T) {
 		}
 		rows = append(rows, r)
 	}
-	slices.SortFunc(rows, func(a, b ApprovalRow) int { return a.place().compare(b.place()) })
+	slices.SortFunc(rows, func(a, b ApprovalRow) int { return a.Place().Compare(b.Place()) })
 	matched, walkSome := map[string]int{}, inTurn()
 	for _, f := range filters(since) {
 		want := listed(rows, f)
@@ -117,7 +118,7 @@ func inTurn() func(t *testing.T, what string, whole []string, full bool, f Appro
 // listed gives those of the rows that a filter asks for.
 func listed(rows []ApprovalRow, f ApprovalFilter) (ids []string) {
 	for _, r := range rows {
-		if r.matches(f) && (f.State == "" || f.State == r.StateName()) &&
+		if r.Matches(f) && (f.State == "" || f.State == r.StateName()) &&
 			(f.UnusedSince == 0 || r.Phase == approval.Live && max(r.CreatedAt, r.LastUsed) <= f.UnusedSince) {
 			ids = append(ids, r.ID.String())
 		}
@@ -144,9 +145,11 @@ func shortWalks(t *testing.T) { walking(t, 1, 5, 5, 2) }
 func slowWalks(t *testing.T) { walking(t, 1, 1000, 1, 2) }
 
 func walking(t *testing.T, step, most, least, few int) {
-	was, long := []int{walkStep, maxWalk, leastWalk, fewRows}, longWalk
-	walkStep, maxWalk, leastWalk, fewRows, longWalk = step, most, least, few, 0
-	t.Cleanup(func() { walkStep, maxWalk, leastWalk, fewRows, longWalk = was[0], was[1], was[2], was[3], long })
+	was, long := []int{approvals.WalkStep, approvals.MaxWalk, approvals.LeastWalk, approvals.FewRows}, approvals.LongWalk
+	approvals.WalkStep, approvals.MaxWalk, approvals.LeastWalk, approvals.FewRows, approvals.LongWalk = step, most, least, few, 0
+	t.Cleanup(func() {
+		approvals.WalkStep, approvals.MaxWalk, approvals.LeastWalk, approvals.FewRows, approvals.LongWalk = was[0], was[1], was[2], was[3], long
+	})
 }
 
 func filters(since int64) (all []ApprovalFilter) {
@@ -168,7 +171,7 @@ func filters(since int64) (all []ApprovalFilter) {
 // Of many unused ones, too, each page has those that are next.
 func TestManyUnused(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
-	manyApprovals(t, h, fewRows+100)
+	manyApprovals(t, h, approvals.FewRows+100)
 	h = h.reopen(t)
 	h.clock.add(time.Hour)
 	f := ApprovalFilter{UnusedSince: h.Now().Unix() - 60, Limit: 1000}
@@ -183,7 +186,7 @@ func TestManyUnused(t *testing.T) {
 		}
 		f.After = next
 	}
-	if seen != fewRows+100 {
+	if seen != approvals.FewRows+100 {
 		t.Errorf("%d listed", seen)
 	}
 	f.After, f.UnusedSince = "", h.Now().Add(-2*time.Hour).Unix()

@@ -11,13 +11,14 @@ import (
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/approvals"
 )
 
 func lowerMarkBatch(t testing.TB, to int) {
 	t.Helper()
-	was := endsBatch
-	endsBatch = to
-	t.Cleanup(func() { endsBatch = was })
+	was := approvals.EndsBatch
+	approvals.EndsBatch = to
+	t.Cleanup(func() { approvals.EndsBatch = was })
 }
 
 // treasurers are so many people with one role.

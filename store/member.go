@@ -39,7 +39,7 @@ func (s *Store) RemoveMember(ctx context.Context, organizationID, personID strin
 		return memberState{detail: "member removed"}, nil
 	}, act)
 	if err == nil {
-		s.writeEndsSoon(ctx)
+		s.ends.WriteSoon(ctx)
 	}
 	return err
 }

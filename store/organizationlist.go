@@ -9,6 +9,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/policy"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // OrganizationFilter narrows FindOrganizations; empty fields match all. Query is a
@@ -30,12 +31,12 @@ type OrganizationSize struct {
 // or "".
 func (s *Store) FindOrganizations(ctx context.Context, f OrganizationFilter) ([]OrganizationSize, string, error) {
 	if f.After != "" && org.CheckID(f.After) != nil {
-		return nil, "", errCursor
+		return nil, "", query.ErrCursor
 	}
 	if err := s.fresh(ctx); err != nil {
 		return nil, "", err
 	}
-	limit := pageSize(f.Limit)
+	limit := query.PageSize(f.Limit)
 	s.db.Memory.RLock()
 	defer s.db.Memory.RUnlock()
 	var out []OrganizationSize
@@ -73,9 +74,9 @@ func (s *Store) OrganizationUses(ctx context.Context, organizations []string) (m
 		return out, nil
 	}
 	defer s.timed("approvals", time.Now())
-	q := query{text: `SELECT organization, COUNT(*) FROM approval`, conditions: []string{"phase < " + engine.SQLEnded}, end: ` GROUP BY organization`}
-	q.in("organization", anys(organizations))
-	rows, err := s.db.Reader.QueryContext(ctx, q.whole(), q.args...)
+	q := query.Builder{Text: `SELECT organization, COUNT(*) FROM approval`, Conditions: []string{"phase < " + engine.SQLEnded}, End: ` GROUP BY organization`}
+	q.OneOf("organization", query.Anys(organizations))
+	rows, err := s.db.Reader.QueryContext(ctx, q.Whole(), q.Args...)
 	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var id string
 		var n int

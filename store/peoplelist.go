@@ -9,6 +9,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // PersonUse is how much of apps a person has, and when they signed in last.
@@ -24,9 +25,9 @@ func (s *Store) PersonUses(ctx context.Context, people []string) (map[string]Per
 		return out, nil
 	}
 	defer s.timed("people", time.Now())
-	q := query{text: `SELECT person, COUNT(*) FROM approval`, conditions: []string{"phase < " + engine.SQLEnded}, end: ` GROUP BY person`}
-	q.in("person", anys(people))
-	rows, err := s.db.Reader.QueryContext(ctx, q.whole(), q.args...)
+	q := query.Builder{Text: `SELECT person, COUNT(*) FROM approval`, Conditions: []string{"phase < " + engine.SQLEnded}, End: ` GROUP BY person`}
+	q.OneOf("person", query.Anys(people))
+	rows, err := s.db.Reader.QueryContext(ctx, q.Whole(), q.Args...)
 	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var id string
 		var n int
@@ -37,9 +38,9 @@ func (s *Store) PersonUses(ctx context.Context, people []string) (map[string]Per
 	if err != nil {
 		return nil, engine.Unavailable("people", err)
 	}
-	q = query{text: `SELECT person, MAX(created_at) FROM session`, end: ` GROUP BY person`}
-	q.in("person", anys(people))
-	rows, err = s.db.Reader.QueryContext(ctx, q.whole(), q.args...)
+	q = query.Builder{Text: `SELECT person, MAX(created_at) FROM session`, End: ` GROUP BY person`}
+	q.OneOf("person", query.Anys(people))
+	rows, err = s.db.Reader.QueryContext(ctx, q.Whole(), q.Args...)
 	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var id string
 		var at int64

@@ -80,7 +80,7 @@ func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act
 		return tx.Changed(p.ID, "", detail, act)
 	})
 	if err == nil && !on {
-		s.writeEndsSoon(ctx)
+		s.ends.WriteSoon(ctx)
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/policy"
+	"github.com/grantkeeper/grantkeeper/store/oversight"
 )
 
 var byAda = Act{Actor: "person:ada"}
@@ -25,7 +26,7 @@ func (h house) rules(t testing.TB, p policy.Policy) (*policy.Policy, []policy.Ef
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, effects, err := h.SetPolicy(ctx, Rules{Organization: "nordlys", Admin: "ada", Seen: version(was), Policy: p}, byAda)
+	now, effects, err := h.SetPolicy(ctx, Rules{Organization: "nordlys", Admin: "ada", Seen: oversight.Version(was), Policy: p}, byAda)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +225,7 @@ func TestWhoIsNoAdminChangesNothing(t *testing.T) {
 	h := furnished(t)
 	id := h.live(t, h.answer(1))
 	h.rules(t, policy.Policy{Unknown: policy.Ask})
-	r, _, err := h.Ask(ctx, Asking{"nordlys", "tor", "quill", redirect, ""}, Act{Actor: "person:tor"})
+	r, _, err := h.Ask(ctx, Asking{Organization: "nordlys", Person: "tor", Client: "quill", RedirectURI: redirect, Message: ""}, Act{Actor: "person:tor"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +238,7 @@ func TestWhoIsNoAdminChangesNothing(t *testing.T) {
 	before, kinds := h.remembered(t), h.kinds(t)
 	_, _, set := h.SetPolicy(ctx, Rules{Organization: "nordlys", Admin: "ada", Seen: 1}, byAda)
 	_, preview := h.PolicyEffects(ctx, Rules{Organization: "nordlys", Admin: "ada", Seen: 1})
-	_, decided := h.DecideRequest(ctx, Decision{"nordlys", r.ID, "ada", RequestAllowed, ""}, byAda)
+	_, decided := h.DecideRequest(ctx, Decision{Organization: "nordlys", Request: r.ID, Admin: "ada", State: RequestAllowed, Reason: ""}, byAda)
 	_, reviewed := h.MarkReviewed(ctx, "nordlys", "ada", []approval.ID{id}, byAda)
 	_, ended := h.EndConnections(ctx, "nordlys", "ada", []approval.ID{id}, byAda)
 	for i, err := range []error{set, preview, decided, reviewed, ended} {
@@ -295,7 +296,7 @@ func TestApproveAsksTheRules(t *testing.T) {
 	roles := func(change, personal bool) grantset.Set {
 		return grantset.Set{Kind: grantset.Roles, Personal: personal, Picks: []grantset.Pick{{Role: "treasurer", Change: change}}}
 	}
-	days := func(n int) int64 { return endOf(h.Now(), n) }
+	days := func(n int) int64 { return oversight.EndOf(h.Now(), n) }
 	everything, whole := grantset.Set{Kind: grantset.Everything}, grantset.Set{Kind: grantset.Organization}
 	quill := func(person string, r policy.Rule) []policy.App {
 		return []policy.App{{Host: "connect.quill.example", Name: "QUILL assistant", Person: person, Rule: r}}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/journal/chain"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // WriteProof writes the journal with its blocks, to be verified by package chain: the blocks
@@ -23,7 +24,7 @@ func (s *Store) WriteProof(ctx context.Context, since int64, to io.Writer) error
 	from := int64(1)
 	if since > 0 {
 		if err := s.db.Reader.QueryRowContext(ctx, `SELECT COALESCE(MIN(number), $1) FROM journal_block WHERE kept = 1 AND last_id >= $2`,
-			newest.Number+1, idAt(since)).Scan(&from); err != nil {
+			newest.Number+1, query.IDAt(since)).Scan(&from); err != nil {
 			return engine.Unavailable("proof", err)
 		}
 	}
@@ -105,7 +106,7 @@ func (s *Store) proveRest(ctx context.Context, w *chain.Writer, upTo, since int6
 	if err != nil {
 		return err
 	}
-	behind := idAt(since)
+	behind := query.IDAt(since)
 	if highest != "" {
 		behind = max(behind, later(highest, -lateFor))
 	}

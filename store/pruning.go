@@ -1,12 +1,11 @@
 package store
 
 import (
-	"slices"
-
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // remove takes away what is planned, many rows in each statement: a directory
@@ -20,15 +19,15 @@ func (tx *Tx) remove(p *directory.Plan) error {
 			return err
 		}
 	}
-	roles := idsOf(p.Removed.Roles, func(r *facts.Role) any { return r.ID })
+	roles := query.IDs(p.Removed.Roles, func(r *facts.Role) any { return r.ID })
 	for _, one := range []func() error{
-		func() error { return tx.deleteIn(query{text: `DELETE FROM filler`}, "role", roles) }, // they go with the role
-		func() error { return tx.deleteIn(query{text: `DELETE FROM role`}, "id", roles) },
+		func() error { return query.ExecEach(tx.Tx, query.Builder{Text: `DELETE FROM filler`}, "role", roles) }, // they go with the role
+		func() error { return query.ExecEach(tx.Tx, query.Builder{Text: `DELETE FROM role`}, "id", roles) },
 		func() error {
-			return tx.deleteIn(query{text: `DELETE FROM circle`}, "id", idsOf(p.Removed.Circles, func(c org.Circle) any { return c.ID }))
+			return query.ExecEach(tx.Tx, query.Builder{Text: `DELETE FROM circle`}, "id", query.IDs(p.Removed.Circles, func(c org.Circle) any { return c.ID }))
 		},
 		func() error {
-			return tx.deleteIn(query{text: `DELETE FROM api_key`}, "hash", idsOf(p.Removed.Keys, func(k directory.KeyRow) any { return k.Hash[:] }))
+			return query.ExecEach(tx.Tx, query.Builder{Text: `DELETE FROM api_key`}, "hash", query.IDs(p.Removed.Keys, func(k directory.KeyRow) any { return k.Hash[:] }))
 		},
 	} {
 		if err := one(); err != nil {
@@ -36,22 +35,6 @@ func (tx *Tx) remove(p *directory.Plan) error {
 		}
 	}
 	return tx.removeOwners(p)
-}
-
-func (tx *Tx) deleteIn(q query, column string, values []any) error {
-	for batch := range slices.Chunk(values, sweepBatch) {
-		if err := tx.execIn(q, column, batch); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// execIn runs a statement on the rows whose column has one of the values.
-func (tx *Tx) execIn(q query, column string, values []any) error {
-	q.in(column, padded(values))
-	_, err := tx.Exec(q.whole(), q.args...)
-	return err
 }
 
 // removeMembers ends memberships: the people's roles there are empty from then
@@ -66,58 +49,45 @@ func (tx *Tx) removeMembers(members []facts.MemberKey) error {
 		}
 	}
 	for _, one := range []struct {
-		q     query
+		q     query.Builder
 		pairs []any
 	}{
-		{query{
-			text: `
+		{query.Builder{
+			Text: `
 			INSERT INTO filler_left (role, person, left_at)
-			SELECT role, person, CAST($1 AS BIGINT) FROM filler`, args: []any{now},
-			end: ` ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`,
+			SELECT role, person, CAST($1 AS BIGINT) FROM filler`, Args: []any{now},
+			End: ` ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`,
 		}, fillers},
-		{query{text: `DELETE FROM filler`}, fillers},
+		{query.Builder{Text: `DELETE FROM filler`}, fillers},
 	} {
-		if err := tx.execPairs(one.q, "(role, person)", one.pairs); err != nil {
+		if err := query.ExecPairs(tx.Tx, one.q, "(role, person)", one.pairs); err != nil {
 			return err
 		}
 	}
-	end := query{text: `UPDATE membership SET present = 0, admin = 0, epoch = epoch + 1`, conditions: []string{"present = 1"}}
-	return tx.execPairs(end, "(person, organization)", keys)
-}
-
-// execPairs is execIn for rows that two columns name, with the values of both
-// in turn.
-func (tx *Tx) execPairs(q query, columns string, values []any) error {
-	for batch := range slices.Chunk(values, 2*sweepBatch) {
-		one := q.as(q.text)
-		one.pairs(columns, batch)
-		if _, err := tx.Exec(one.whole(), one.args...); err != nil {
-			return err
-		}
-	}
-	return nil
+	end := query.Builder{Text: `UPDATE membership SET present = 0, admin = 0, epoch = epoch + 1`, Conditions: []string{"present = 1"}}
+	return query.ExecPairs(tx.Tx, end, "(person, organization)", keys)
 }
 
 // removeOwners ends people and organizations, and puts all that is removed.
 func (tx *Tx) removeOwners(p *directory.Plan) error {
-	people := idsOf(p.Removed.People, func(at *facts.Person) any { return at.ID })
-	gone := query{text: `
+	people := query.IDs(p.Removed.People, func(at *facts.Person) any { return at.ID })
+	gone := query.Builder{Text: `
 		UPDATE person
 		   SET active = 0, email = '', email_key = 'removed:' || id, password = '', support = 0, epoch = epoch + active`}
-	if err := tx.deleteIn(gone, "id", people); err != nil {
+	if err := query.ExecEach(tx.Tx, gone, "id", people); err != nil {
 		return err
 	}
-	if err := tx.deleteIn(query{text: `DELETE FROM session`}, "person", people); err != nil {
+	if err := query.ExecEach(tx.Tx, query.Builder{Text: `DELETE FROM session`}, "person", people); err != nil {
 		return err
 	}
-	if err := tx.deleteIn(query{text: `DELETE FROM attempt`}, "person", people); err != nil {
+	if err := query.ExecEach(tx.Tx, query.Builder{Text: `DELETE FROM attempt`}, "person", people); err != nil {
 		return err
 	}
 	if err := tx.removed(people); err != nil {
 		return err
 	}
-	off := query{text: `UPDATE organization SET ai_integration = 0, epoch = epoch + ai_integration`}
-	if err := tx.deleteIn(off, "id", idsOf(p.Removed.Organizations, func(o *facts.Organization) any { return o.ID })); err != nil {
+	off := query.Builder{Text: `UPDATE organization SET ai_integration = 0, epoch = epoch + ai_integration`}
+	if err := query.ExecEach(tx.Tx, off, "id", query.IDs(p.Removed.Organizations, func(o *facts.Organization) any { return o.ID })); err != nil {
 		return err
 	}
 	tx.putRemoved(p.Removed)

@@ -164,7 +164,7 @@ func TestEndedListsWhereSomeLiveAgain(t *testing.T) {
 	slices.Reverse(ids)
 	want := slices.DeleteFunc(ids, func(id string) bool { return again[id] })
 	walkAs(t, "ended", want, false, func(after string, limit int) (ids []string, next string, err error) {
-		rows, next, err := h.approvalPage(ctx, ApprovalFilter{State: "ended", After: after, Limit: limit},
+		rows, next, err := h.ApprovalPage(ctx, ApprovalFilter{State: "ended", After: after, Limit: limit},
 			func(r ApprovalRow) bool { return !again[r.ID.String()] })
 		for _, r := range rows {
 			ids = append(ids, r.ID.String())

@@ -39,7 +39,8 @@ type Recorder struct {
 	mu      sync.Mutex
 	queue   []activity.Record
 	hours   map[hourOf]*hour
-	dirty   map[hourOf]bool
+	dirty   []hourOf                 // those with something that is not written
+	over    int64                    // the hour before which all are forgotten, Unix seconds
 	since   int64                    // Unix seconds, of the first that was counted and is not written; 0 is none
 	counted map[approval.ID]*counted // of day
 	day     int64
@@ -73,7 +74,10 @@ type hourOf struct {
 }
 
 // hour is what is counted of one approval in one hour, in all.
-type hour struct{ kinds map[kindOf]*activity.Tally }
+type hour struct {
+	kinds map[kindOf]*activity.Tally
+	dirty bool // it is among those
+}
 
 type kindOf struct {
 	what activity.What
@@ -86,7 +90,7 @@ type counted struct{ changes, refused int }
 // on nothing is lost without a mark.
 func (s *Store) RecordActivity() (*Recorder, error) {
 	r := &Recorder{
-		store: s, beat: recordIdle, most: maxQueued, hours: map[hourOf]*hour{}, dirty: map[hourOf]bool{}, counted: map[approval.ID]*counted{}, under: list.New(),
+		store: s, beat: recordIdle, most: maxQueued, hours: map[hourOf]*hour{}, counted: map[approval.ID]*counted{}, under: list.New(),
 		wake: make(chan struct{}, 1), full: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	if s.db.Options.URL != "" {
@@ -248,9 +252,9 @@ func (r *Recorder) Read(of approval.ID, items ...identity.Item) {
 	if r == nil {
 		return
 	}
+	t := activity.Tally{Approval: of, Hour: activity.Hour(r.store.Now().Unix()), What: activity.Reads, Calls: 1}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := activity.Tally{Approval: of, Hour: activity.Hour(r.store.Now().Unix()), What: activity.Reads, Calls: 1}
 	for i, one := range items {
 		n := int64(max(one.Count, 1))
 		if one.Did == identity.Viewed && one.Count == 0 && one.Title == "" && one.ID == "" {
@@ -278,9 +282,10 @@ func (r *Recorder) Unseen(of approval.ID) {
 	if r == nil {
 		return
 	}
+	t := activity.Tally{Approval: of, Hour: activity.Hour(r.store.Now().Unix()), What: activity.Unseen, Calls: 1}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.count(activity.Tally{Approval: of, Hour: activity.Hour(r.store.Now().Unix()), What: activity.Unseen, Calls: 1})
+	r.count(t)
 }
 
 // count adds to a tally; the lock is the caller's.
@@ -292,7 +297,7 @@ func (r *Recorder) count(t activity.Tally) {
 			r.lose(t.Hour)
 			return
 		}
-		h = &hour{map[kindOf]*activity.Tally{}}
+		h = &hour{kinds: map[kindOf]*activity.Tally{}}
 		r.hours[at] = h
 	}
 	k := kindOf{t.What, t.Kind}
@@ -305,11 +310,19 @@ func (r *Recorder) count(t activity.Tally) {
 		h.kinds[k] = sum
 	}
 	sum.Calls, sum.Items, sum.Private, sum.Personal = sum.Calls+t.Calls, sum.Items+t.Items, sum.Private+t.Private, sum.Personal+t.Personal
-	r.dirty[at] = true
+	r.soil(at, h)
 	if r.since == 0 {
 		r.since = r.store.Now().Unix()
 	}
 	r.figures.Counted += t.Calls
+}
+
+// soil has an hour written the next time; the lock is the caller's.
+func (r *Recorder) soil(at hourOf, h *hour) {
+	if !h.dirty {
+		h.dirty = true
+		r.dirty = append(r.dirty, at)
+	}
 }
 
 // Figures are as of now.
@@ -393,13 +406,14 @@ func (r *Recorder) take(tallies bool) (b recordBatch) {
 	if !tallies {
 		b.left = r.since
 	} else {
-		for at := range r.dirty {
-			b.hours = append(b.hours, at)
-			for _, t := range r.hours[at].kinds {
+		for _, at := range r.dirty {
+			h := r.hours[at]
+			h.dirty = false
+			for _, t := range h.kinds {
 				b.tallies = append(b.tallies, *t)
 			}
 		}
-		clear(r.dirty)
+		b.hours, r.dirty = r.dirty, nil
 		b.counted, r.since = r.since, 0
 	}
 	b.lost, r.lost = r.lost, activity.Gap{}
@@ -416,7 +430,7 @@ func (r *Recorder) giveBack(b recordBatch) {
 	r.figures.Failed++
 	r.queue = append(b.records, r.queue...)
 	for _, at := range b.hours {
-		r.dirty[at] = true
+		r.soil(at, r.hours[at])
 	}
 	if b.counted > 0 {
 		r.since = b.counted
@@ -435,8 +449,17 @@ func (r *Recorder) written(b recordBatch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.wrote = time.Now()
-	for at := range r.hours {
-		if at.begins < activity.Hour(b.now) && !r.dirty[at] {
+	now := activity.Hour(b.now)
+	if r.over == now {
+		return
+	}
+	r.over = now
+	for at, h := range r.hours {
+		switch {
+		case at.begins >= now:
+		case h.dirty:
+			r.over = 0 // not yet
+		default:
 			delete(r.hours, at)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // records begins to record on a node, and ends it with the test.
@@ -110,7 +111,11 @@ func TestRecords(t *testing.T) {
 	if got := h.recorded(t, ActivityFilter{Approval: id, Done: true, Limit: 1}); len(got) != 4 || got[0].Path != "/once" {
 		t.Errorf("done, newest first, one by one: %+v", got)
 	}
-	if changes, refused, err := h.ActivityCount(ctx, id, 0, maxTime); changes != 4 || refused != 1 || err != nil {
+	failed := change("/failed")
+	failed.Outcome = activity.Failed
+	r.Begin().Done(id, failed)
+	flush(t, r)
+	if changes, refused, err := h.ActivityCount(ctx, id, 0, query.MaxTime); changes != 4 || refused != 1 || err != nil {
 		t.Errorf("%d, %d, %v", changes, refused, err)
 	}
 	tallies, err := h.ActivityTallies(ctx, id, 0, 0)
@@ -134,7 +139,7 @@ func TestRecords(t *testing.T) {
 	if _, _, err := h.Activity(ctx, ActivityFilter{Approval: id, After: "x"}); err == nil {
 		t.Error("a cursor that is none is taken")
 	}
-	if f := r.Figures(); f != (RecorderFigures{Recorded: 5, Counted: 3}) {
+	if f := r.Figures(); f != (RecorderFigures{Recorded: 6, Counted: 3}) {
 		t.Errorf("%+v", f)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/store/postgres"
 )
@@ -523,4 +524,63 @@ func TestARefreshOverAStaleConnection(t *testing.T) {
 	if v, err := h.refresh(ids[1], 1); v != approval.OK || err != nil {
 		t.Error("the next:", v, err)
 	}
+}
+
+// What waits for a synchronous standby when its caller's time is over is shown to nobody
+// before the standby has it: a failover would take it back.
+func TestNobodyIsShownWhatNoStandbyHas(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := nodes(t, 1)[0]
+	refreshed, changed := h.live(t, h.unique(1)), h.live(t, h.unique(2))
+	standby := func(name string) {
+		if err := server.Exec("postgres", `ALTER SYSTEM SET synchronous_standby_names = '`+name+`'`, `SELECT pg_reload_conf()`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { standby("") })
+	standby("away")
+	until(t, "commits wait", func() bool {
+		bounded, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer cancel()
+		_, err := h.postgres().Pool.Exec(bounded, `SELECT pg_logical_emit_message(true, 'test', '')`)
+		return err != nil
+	})
+	h.postgres().Patience = time.Second
+	given := make(chan error, 3)
+	go func() {
+		_, err := h.saved(refreshed, "quill", 1)
+		given <- err
+	}()
+	go func() {
+		bounded, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		given <- h.postgres().Transact(bounded, func(tx *engine.Tx) error {
+			_, err := tx.Exec(`UPDATE approval SET generation = 2 WHERE id = $1`, changed[:])
+			return err
+		})
+	}()
+	go func() {
+		given <- h.AddClient(ctx, client.Client{ID: "late", RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}, Origin{}, Act{})
+	}()
+	for range 3 {
+		if err := <-given; !errors.Is(err, ErrUnavailable) && !errors.Is(err, engine.ErrOutcome) {
+			t.Error(err)
+		}
+	}
+	shown := func() (n int) {
+		if err := h.db.Reader.QueryRowContext(ctx, `
+			SELECT (SELECT COUNT(*) FROM approval WHERE id IN ($1, $2) AND generation = 2) + (SELECT COUNT(*) FROM client WHERE id = 'late')`,
+			refreshed[:], changed[:]).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	time.Sleep(500 * time.Millisecond) // for whoever would ask the server to stop
+	if n := shown(); n != 0 {
+		t.Errorf("%d of three are shown", n)
+	}
+	standby("")
+	until(t, "all three are there", func() bool { return shown() == 3 })
 }

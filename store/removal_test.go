@@ -11,6 +11,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/store/approvals"
 )
 
 // Many members leave in one import that comes twice at once, while their
@@ -19,7 +20,7 @@ import (
 func TestManyRemovedBesideTheirClients(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	lowerMarkBatch(t, 250)
-	many := endsBatch + 30
+	many := approvals.EndsBatch + 30
 	d := treasurers(many)
 	if err := h.AddDirectory(ctx, d, Act{}); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/policy"
+	"github.com/grantkeeper/grantkeeper/store/oversight"
 )
 
 // asking is a house where admins are asked first.
@@ -83,13 +84,13 @@ func TestDecideOnce(t *testing.T) {
 	}, Act{}); err != nil {
 		t.Fatal(err)
 	}
-	tor, eva := h.asks(t, byTor()), Asking{"nordlys", "eva", "quill", redirect, ""}
+	tor, eva := h.asks(t, byTor()), Asking{Organization: "nordlys", Person: "eva", Client: "quill", RedirectURI: redirect, Message: ""}
 	also := h.asks(t, eva)
 	var won atomic.Int64
 	var wg sync.WaitGroup
 	for _, who := range []string{"ada", "eva"} { // eva decides her own as well: she is an admin
 		wg.Go(func() {
-			all, err := h.DecideRequest(ctx, Decision{"nordlys", tor.ID, who, RequestAllowed, "Fine."}, Act{Actor: "person:" + who})
+			all, err := h.DecideRequest(ctx, Decision{Organization: "nordlys", Request: tor.ID, Admin: who, State: RequestAllowed, Reason: "Fine."}, Act{Actor: "person:" + who})
 			switch {
 			case err == nil && len(all) == 2 && all[0].ID == tor.ID && all[1].ID == also.ID && all[1].PersonEmail == "eva@nordlys.example":
 				won.Add(1)
@@ -123,18 +124,18 @@ func TestDecideOnce(t *testing.T) {
 // again for 30 days, by that name at that host.
 func TestAllowedToOneAndDeclined(t *testing.T) {
 	h := asking(t)
-	eva := Asking{"nordlys", "ada", "quill", redirect, ""}
+	eva := Asking{Organization: "nordlys", Person: "ada", Client: "quill", RedirectURI: redirect, Message: ""}
 	approved := h.answer(9) // or its client would be forgotten after 14 days
 	approved.Organization, approved.Grant = "fjell", grantset.Set{Kind: grantset.Everything}
 	h.live(t, approved)
 	tor, ada := h.asks(t, byTor()), h.asks(t, eva)
-	if all, err := h.DecideRequest(ctx, Decision{"nordlys", tor.ID, "ada", RequestAllowedPerson, ""}, byAda); err != nil || len(all) != 1 {
+	if all, err := h.DecideRequest(ctx, Decision{Organization: "nordlys", Request: tor.ID, Admin: "ada", State: RequestAllowedPerson, Reason: ""}, byAda); err != nil || len(all) != 1 {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	if _, _, err := h.Approve(ctx, h.answer(1), Act{}); !errors.Is(err, ErrAppRule) {
 		t.Errorf("somebody else: %v", err)
 	}
-	if all, err := h.DecideRequest(ctx, Decision{"nordlys", ada.ID, "ada", RequestDeclined, "We have one."}, byAda); err != nil || len(all) != 1 || all[0].Reason != "We have one." {
+	if all, err := h.DecideRequest(ctx, Decision{Organization: "nordlys", Request: ada.ID, Admin: "ada", State: RequestDeclined, Reason: "We have one."}, byAda); err != nil || len(all) != 1 || all[0].Reason != "We have one." {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	h.clock.add(30*day - 1)
@@ -179,11 +180,11 @@ func TestRequestsThatCannotBe(t *testing.T) {
 		t.Errorf("another organization's: %v", err)
 	}
 	for name, tt := range map[string]struct{ err, want error }{
-		"another organization's": {decide(Decision{"fjell", r.ID, "ada", RequestAllowed, ""}), ErrNotFound},
-		"none":                   {decide(Decision{"nordlys", "none", "ada", RequestAllowed, ""}), ErrNotFound},
-		"one's own, no admin":    {decide(Decision{"nordlys", r.ID, "tor", RequestAllowed, ""}), ErrNotAllowed},
-		"no decision":            {decide(Decision{"nordlys", r.ID, "ada", RequestOpen, ""}), ErrNotFound},
-		"a long reason":          {decide(Decision{"nordlys", r.ID, "ada", RequestDeclined, strings.Repeat("ø", 201)}), ErrNotAllowed},
+		"another organization's": {decide(Decision{Organization: "fjell", Request: r.ID, Admin: "ada", State: RequestAllowed, Reason: ""}), ErrNotFound},
+		"none":                   {decide(Decision{Organization: "nordlys", Request: "none", Admin: "ada", State: RequestAllowed, Reason: ""}), ErrNotFound},
+		"one's own, no admin":    {decide(Decision{Organization: "nordlys", Request: r.ID, Admin: "tor", State: RequestAllowed, Reason: ""}), ErrNotAllowed},
+		"no decision":            {decide(Decision{Organization: "nordlys", Request: r.ID, Admin: "ada", State: RequestOpen, Reason: ""}), ErrNotFound},
+		"a long reason":          {decide(Decision{Organization: "nordlys", Request: r.ID, Admin: "ada", State: RequestDeclined, Reason: strings.Repeat("ø", 201)}), ErrNotAllowed},
 		"a long message":         {with(func(a *Asking) { a.Message = strings.Repeat("ø", MaxMessage+1) }), ErrNotAllowed},
 		"a bell":                 {with(func(a *Asking) { a.Message = "\a" }), ErrNotAllowed},
 		"no UTF-8":               {with(func(a *Asking) { a.Message = "\xff" }), ErrNotAllowed},
@@ -201,7 +202,7 @@ func TestRequestsThatCannotBe(t *testing.T) {
 	if err := with(func(a *Asking) { a.Person = "ada" }); !errors.Is(err, ErrAppRule) {
 		t.Errorf("blocked: %v", err)
 	}
-	if err := decide(Decision{"nordlys", r.ID, "ada", RequestAllowed, ""}); !errors.Is(err, ErrRules) {
+	if err := decide(Decision{Organization: "nordlys", Request: r.ID, Admin: "ada", State: RequestAllowed, Reason: ""}); !errors.Is(err, ErrRules) {
 		t.Errorf("allowed beside a block: %v", err)
 	}
 	if now, err := h.Request(ctx, "nordlys", r.ID); err != nil || now.State != RequestOpen {
@@ -213,7 +214,7 @@ func TestRequestsThatCannotBe(t *testing.T) {
 	if open, _, err := h.Requests(ctx, RequestFilter{Organization: "nordlys"}); len(open) != 0 || err != nil {
 		t.Errorf("of somebody who has left: %+v, %v", open, err)
 	}
-	if err := decide(Decision{"nordlys", r.ID, "ada", RequestAllowedPerson, ""}); !errors.Is(err, ErrChanged) || errors.Is(err, ErrNotAllowed) {
+	if err := decide(Decision{Organization: "nordlys", Request: r.ID, Admin: "ada", State: RequestAllowedPerson, Reason: ""}); !errors.Is(err, ErrChanged) || errors.Is(err, ErrNotAllowed) {
 		t.Errorf("allowed to somebody who has left: %v", err)
 	}
 }
@@ -230,16 +231,16 @@ func TestRequestsAreBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		return Asking{"nordlys", person, id, uri, ""}
+		return Asking{Organization: "nordlys", Person: person, Client: id, RedirectURI: uri, Message: ""}
 	}
-	for n := range maxOpenOfOne {
+	for n := range oversight.MaxOpenOfOne {
 		h.asks(t, at("tor", n))
 	}
 	if _, _, err := h.Ask(ctx, at("tor", 20), Act{}); !errors.Is(err, ErrFull) {
 		t.Errorf("of one: %v", err)
 	}
-	defer func(n int) { maxOpen = n }(maxOpen)
-	maxOpen = maxOpenOfOne + 1
+	defer func(n int) { oversight.MaxOpen = n }(oversight.MaxOpen)
+	oversight.MaxOpen = oversight.MaxOpenOfOne + 1
 	h.asks(t, at("ada", 1))
 	if _, _, err := h.Ask(ctx, at("ada", 2), Act{}); !errors.Is(err, ErrFull) {
 		t.Errorf("of all: %v", err)
@@ -267,7 +268,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	if _, _, err := h.Requests(ctx, RequestFilter{Organization: "nordlys", After: "' OR 1"}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a cursor: %v", err)
 	}
-	h.clock.add(openRetention - 1)
+	h.clock.add(oversight.OpenRetention - 1)
 	if _, err := h.Sweep(ctx); err != nil || h.rows(t, `SELECT COUNT(*) FROM app_request`) != 21 {
 		t.Errorf("deleted too soon, %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/policy"
+	"github.com/grantkeeper/grantkeeper/store/oversight"
 )
 
 // That connections are due for review is said once in each period, by whichever node
@@ -39,12 +40,12 @@ func TestReviewIsToldOnceAPeriod(t *testing.T) {
 	h.clock.add(100 * day)
 	step("nobody reviews", 0)
 	h.rules(t, policy.Policy{ReviewDays: 365})
-	h.clock.add(2 * reviewEvery)
+	h.clock.add(2 * oversight.ReviewEvery)
 	step("not due", 0)
-	h.clock.add(reviewEvery - 1)
+	h.clock.add(oversight.ReviewEvery - 1)
 	h.rules(t, policy.Policy{ReviewDays: 90})
 	step("it was asked less than an hour ago", 0)
-	h.clock.add(reviewEvery)
+	h.clock.add(oversight.ReviewEvery)
 	step("due", 1)
 	if e := h.events(t, journal.ReviewDue)[0]; e.Organization != "nordlys" || e.Detail != "2 connections" || e.Person != "" {
 		t.Errorf("%+v", e)
@@ -55,7 +56,7 @@ func TestReviewIsToldOnceAPeriod(t *testing.T) {
 	h.clock.add(day)
 	for i := range 8 {
 		wg.Go(func() {
-			if err := all[i%2].changeFacts(func(tx *Tx) error { return tx.tellReview(reviewed{"nordlys", 90}, i) }); err != nil {
+			if err := all[i%2].changeFacts(func(tx *Tx) error { return oversight.TellReview(tx.Tx, "nordlys", 90, i) }); err != nil {
 				t.Error(err)
 			}
 		})

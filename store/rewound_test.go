@@ -85,7 +85,9 @@ func TestNodesOfADatabaseSetBack(t *testing.T) {
 			if v, err := b.refresh(other, 1); v != approval.Over || err != nil {
 				t.Errorf("a refresh: %v, %v; want over", v, err)
 			}
-			b.saysWentBack(t, true)
+			for _, h := range []house{a, c, b} { // each has noted it, if it has, before it is settled
+				h.saysWentBack(t, true)
+			}
 			if _, err := b.SettleRestored(ctx, Act{}); err != nil {
 				t.Fatal(err)
 			}

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/directory"
@@ -22,9 +20,11 @@ import (
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/policy"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/oversight"
 	"github.com/grantkeeper/grantkeeper/store/postgres"
 	"github.com/grantkeeper/grantkeeper/store/sqlite"
 	"github.com/grantkeeper/grantkeeper/token"
+	"github.com/jackc/pgx/v5"
 )
 
 // tell writes all that memory holds, one line each, in order.
@@ -209,7 +209,7 @@ func (w *wanderer) grant() grantset.Set {
 
 // end is an end date of an approval, mostly none.
 func (w *wanderer) end() int64 {
-	return []int64{0, 0, w.Now().Unix() + 3600, endOf(w.Now(), 2)}[w.IntN(4)]
+	return []int64{0, 0, w.Now().Unix() + 3600, oversight.EndOf(w.Now(), 2)}[w.IntN(4)]
 }
 
 // policy is mostly one that lets something pass.
@@ -313,7 +313,7 @@ func (w *wanderer) step() (string, error) {
 		_, _, err := w.SetPolicy(ctx, r, act)
 		return "SetPolicy", err
 	case 26:
-		r, _, err := w.Ask(ctx, Asking{w.org(), w.person(), w.client(), redirect, "Please."}, act)
+		r, _, err := w.Ask(ctx, Asking{Organization: w.org(), Person: w.person(), Client: w.client(), RedirectURI: redirect, Message: "Please."}, act)
 		w.asked = append(w.asked, r.ID)
 		return "Ask", err
 	case 27:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/journal/chain"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 const (
@@ -237,9 +238,9 @@ func (s *Store) notIn(ctx context.Context, upTo int64, behind, to string) (ids [
 // eventsOf gives the entries of these IDs that are there, in the order of the IDs.
 func (s *Store) eventsOf(ctx context.Context, ids []string) (entries []Event, err error) {
 	for few := range slices.Chunk(ids, chain.BlockMax) {
-		q := query{text: selectEvent}
-		q.in("id", padded(idsOf(few, func(id string) any { return id })))
-		rows, err := s.db.Reader.QueryContext(ctx, q.page("id", chain.BlockMax), q.args...)
+		q := query.Builder{Text: selectEvent}
+		q.OneOf("id", query.Padded(query.IDs(few, func(id string) any { return id })))
+		rows, err := s.db.Reader.QueryContext(ctx, q.Page("id", chain.BlockMax), q.Args...)
 		some, err := engine.ListOf(rows, err, scanEvent)
 		if err != nil {
 			return nil, engine.Unavailable("seal", err)
@@ -299,16 +300,16 @@ func (s *Store) Anchor(ctx context.Context) (chain.Anchor, error) {
 // Blocks lists the blocks below a number, 0 is all, newest first, and gives the number
 // of the last one if there are more, else 0. The limit is as that of EventFilter.
 func (s *Store) Blocks(ctx context.Context, below int64, limit int) ([]chain.Block, int64, error) {
-	limit = pageSize(limit)
+	limit = query.PageSize(limit)
 	name, err := s.chainName(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	q := query{text: selectBlock}
+	q := query.Builder{Text: selectBlock}
 	if below > 0 {
-		q.where("number < ", below)
+		q.Where("number < ", below)
 	}
-	rows, err := s.db.Reader.QueryContext(ctx, q.page("number DESC", limit), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.Page("number DESC", limit), q.Args...)
 	out, err := engine.ListOf(rows, err, scanBlock)
 	if err != nil {
 		return nil, 0, engine.Unavailable("blocks", err)

@@ -416,23 +416,31 @@ func TestAnchorsAfterARestore(t *testing.T) {
 
 // A database whose schema has no blocks yet keeps its entries, and they are sealed.
 func TestSealAfterAMigration(t *testing.T) {
-	if !embedded() {
-		return
-	}
 	h := furnished(t)
 	h.journaled(t, 5)
-	for _, m := range Migrations() { // the tables that it and later ones make
-		for _, made := range regexp.MustCompile(`(?m)^CREATE TABLE (\w+)`).FindAllStringSubmatch(m.SQL, -1) {
-			if m.Version > 7 {
-				h.ran(t, `DROP TABLE `+made[1])
-			}
+	for _, m := range Migrations() { // the tables and columns that it and later ones make
+		if m.Version <= 7 {
+			continue
+		}
+		for _, made := range regexp.MustCompile(`(?m)^CREATE (?:UNIQUE )?INDEX (\w+)`).FindAllStringSubmatch(m.SQL+m.Postgres, -1) {
+			h.ran(t, `DROP INDEX IF EXISTS `+made[1])
+		}
+		for _, made := range regexp.MustCompile(`(?m)^CREATE TABLE (\w+)`).FindAllStringSubmatch(m.SQL+m.Postgres, -1) {
+			h.ran(t, `DROP TABLE `+made[1])
+		}
+		for _, added := range regexp.MustCompile(`(?m)^ALTER TABLE (\w+) ADD COLUMN (\w+)`).FindAllStringSubmatch(m.SQL+m.Postgres, -1) {
+			h.ran(t, `ALTER TABLE `+added[1]+` DROP COLUMN `+added[2])
 		}
 	}
 	h.ran(t, `UPDATE meta SET value = '7' WHERE name = 'schema'`)
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if from, to, err := Migrate(context.Background(), MigrateOptions{Path: h.path}); from != 7 || to != SchemaVersion || err != nil {
+	o := MigrateOptions{Path: h.path}
+	if !embedded() {
+		o = h.migrating(t, nil)
+	}
+	if from, to, err := Migrate(context.Background(), o); from != 7 || to != SchemaVersion || err != nil {
 		t.Fatal(from, to, err)
 	}
 	h = open(t, h.path, h.clock)

@@ -20,6 +20,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/simulate"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -147,68 +148,7 @@ type seededNode struct {
 	wire *wire
 }
 
-// timedInput is what is asked, and the times before and after it, in Unix seconds.
-type timedInput struct {
-	input
-	from, to        int64
-	issued, expires int64 // of the code, of the access token
-}
-
-// simulated is the model of one approval for the checker, with time in it. What was not
-// answered may have been done or not.
-var simulated = (&porcupine.NondeterministicModel{
-	Init: func() []any { return []any{simulatedState{phase: approval.CodeIssued}} },
-	Step: func(state, in, out any) (next []any) {
-		i, s := in.(timedInput), state.(simulatedState)
-		for _, now := range []int64{i.from, i.to} {
-			if after, said := s.next(i, now); out == nil || out == said {
-				next = append(next, after)
-			}
-			gone := simulatedState{approval.Ended, s.generation} // a code that nobody can ask for any more
-			if after, said := gone.next(i, now); s.phase == approval.CodeIssued && now >= i.issued+int64(engine.PageLife.Seconds()) && out == said {
-				next = append(next, after)
-			}
-		}
-		if out == nil {
-			next = append(next, state)
-		}
-		return next
-	},
-}).ToModel()
-
-type simulatedState struct {
-	phase      approval.Phase
-	generation int64
-}
-
-func (s simulatedState) next(i timedInput, now int64) (simulatedState, approval.Verdict) {
-	over := simulatedState{approval.Ended, s.generation}
-	switch {
-	case i.kind == "check" && s.phase == approval.Live && now < i.expires:
-		return s, approval.OK
-	case i.kind == "check":
-		return s, approval.Over
-	case i.kind == "fact": // the person leaves
-		return over, approval.OK
-	case s.phase == approval.Ended:
-		return s, approval.Over
-	case i.kind == "revoke" && s.phase == approval.CodeIssued && now >= i.issued+300:
-		return over, approval.Over
-	case i.kind == "revoke":
-		return over, approval.OK
-	case i.kind == "exchange" && s.phase == approval.Live:
-		return over, approval.Reused
-	case i.kind == "exchange" && now >= i.issued+300:
-		return s, approval.Expired
-	case i.kind == "exchange":
-		return simulatedState{approval.Live, 1}, approval.OK
-	case i.generation > s.generation:
-		return over, approval.Lost
-	case i.generation < s.generation:
-		return over, approval.Reused
-	}
-	return simulatedState{approval.Live, s.generation + 1}, approval.OK
-}
+var simulated = simulate.Model(simulate.Protocol, int64(engine.PageLife.Seconds()))
 
 const seedLanes = 12
 
@@ -334,7 +274,7 @@ func (s *seeded) seed(lane, seed int) {
 	}
 	workers.Wait()
 	for range s.nodes {
-		x.ask(9, random, timedInput{input: input{kind: "check"}})
+		x.ask(9, random, simulate.Input{Kind: "check"})
 	}
 	if !porcupine.CheckOperations(simulated, x.history) {
 		if s.wrong.Add(1); s.rule == nil {
@@ -356,7 +296,7 @@ func (x *trial) step(worker int, random *rand.Rand) {
 	x.mu.Lock()
 	newest := x.newest
 	x.mu.Unlock()
-	in := timedInput{input: input{kind: "refresh", generation: newest}}
+	in := simulate.Input{Kind: "refresh", Generation: newest}
 	of := 100
 	if x.calm {
 		of = 1000
@@ -369,28 +309,28 @@ func (x *trial) step(worker int, random *rand.Rand) {
 		x.leave(worker, random)
 		return
 	case n < 9:
-		in.kind = "revoke"
+		in.Kind = "revoke"
 	case x.calm && worker > 0 && n >= 60:
-		in.kind = "check"
+		in.Kind = "check"
 	case newest == 0:
-		in.kind = "exchange"
+		in.Kind = "exchange"
 	case n < 50:
-		in.kind = "check"
+		in.Kind = "check"
 	case n < 54:
-		in.kind = "exchange"
+		in.Kind = "exchange"
 	case n < 60:
-		in.generation = max(1, newest-1)
+		in.Generation = max(1, newest-1)
 	}
 	x.ask(worker, random, in)
 }
 
-func (x *trial) ask(worker int, random *rand.Rand, in timedInput) {
+func (x *trial) ask(worker int, random *rand.Rand, in simulate.Input) {
 	h := x.any(random)
-	in.from, in.issued, in.expires = h.Now().Unix(), x.issued, x.expires
+	in.From, in.Issued, in.Expires = h.Now().Unix(), x.issued, x.expires
 	call := time.Since(x.start)
 	var v approval.Verdict
 	var err error
-	switch in.kind {
+	switch in.Kind {
 	case "exchange":
 		_, v, err = h.Apply(ctx, x.id, x.move(approval.Exchange("quill", issuer, redirect, verifier, x.issued, 1, h.Now())), Act{})
 	case "refresh":
@@ -399,9 +339,9 @@ func (x *trial) ask(worker int, random *rand.Rand, in timedInput) {
 			h.postgres().Saving.Average.Store(0)
 		}
 		if x.rule == nil {
-			v, err = h.refresh(x.id, in.generation)
+			v, err = h.refresh(x.id, in.Generation)
 		} else {
-			_, v, err = h.ApplyLive(ctx, x.id, x.rule(approval.Refresh("quill", in.generation, 1, h.Now())), Act{})
+			_, v, err = h.ApplyLive(ctx, x.id, x.rule(approval.Refresh("quill", in.Generation, 1, h.Now())), Act{})
 		}
 	case "revoke":
 		_, v, err = h.ApplyLive(ctx, x.id, x.move(approval.Revoke("quill", h.Now())), Act{})
@@ -428,7 +368,7 @@ func (x *trial) move(m approval.Move) approval.Move {
 // leave takes the person out of the organization, and back in until that is done.
 func (x *trial) leave(worker int, random *rand.Rand) {
 	h := x.any(random)
-	in := timedInput{input: input{kind: "fact"}, from: h.Now().Unix()}
+	in := simulate.Input{Kind: "fact", From: h.Now().Unix()}
 	call := time.Since(x.start)
 	err := h.RemoveMember(ctx, "nordlys", x.person, Act{})
 	if !errors.Is(err, ErrNotFound) { // another worker, or a try before, was quicker
@@ -439,8 +379,8 @@ func (x *trial) leave(worker int, random *rand.Rand) {
 	}
 }
 
-func (x *trial) record(worker int, in timedInput, call time.Duration, v approval.Verdict, err error) {
-	in.to = x.clock.Now().Unix()
+func (x *trial) record(worker int, in simulate.Input, call time.Duration, v approval.Verdict, err error) {
+	in.To = x.clock.Now().Unix()
 	o := porcupine.Operation{ClientId: worker, Input: in, Output: v, Call: int64(call), Return: int64(time.Since(x.start))}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -449,14 +389,14 @@ func (x *trial) record(worker int, in timedInput, call time.Duration, v approval
 		x.Errorf("%+v: %v", in, err)
 	case err != nil:
 		x.unanswered.Add(1)
-		if in.kind == "check" {
+		if in.Kind == "check" {
 			return
 		}
 		o.Output, o.Return = nil, math.MaxInt64
-	case v == approval.OK && in.kind == "exchange":
+	case v == approval.OK && in.Kind == "exchange":
 		x.newest = max(x.newest, 1)
-	case v == approval.OK && in.kind == "refresh":
-		x.newest = max(x.newest, in.generation+1)
+	case v == approval.OK && in.Kind == "refresh":
+		x.newest = max(x.newest, in.Generation+1)
 	}
 	x.history = append(x.history, o)
 }

@@ -414,6 +414,39 @@ func TestServerGoesAndComesBack(t *testing.T) {
 	}
 }
 
+// A standby answers what was: no node connects to one, whatever its URL asks for.
+func TestNoNodeReadsFromAStandby(t *testing.T) {
+	if embedded() {
+		return
+	}
+	own, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Stop()
+	name, err := own.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	standby, err := own.Standby()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer standby.Stop()
+	both := fmt.Sprintf("postgres://postgres@127.0.0.1:%d,127.0.0.1:%d/%s?sslmode=disable", standby.Port(), own.Port(), name)
+	s, err := Open(ctx, Options{URL: both, Ring: ring(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if s, err := Open(ctx, Options{URL: standby.URL(name), Ring: ring(t)}); err == nil {
+		s.Close()
+		t.Error("opened at a standby")
+	} else if !strings.Contains(err.Error(), "it is a standby: name the primary") {
+		t.Error(err)
+	}
+}
+
 // With a bound on staleness a check is answered from what was read within the
 // bound, never from what is older, even when the database is gone; without one
 // it is always read.

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/store/accounts"
+	"github.com/grantkeeper/grantkeeper/store/approvals"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/oversight"
 	"github.com/grantkeeper/grantkeeper/store/postgres"
 	"github.com/grantkeeper/grantkeeper/store/sqlite"
 )
@@ -16,6 +18,8 @@ import (
 // Store is safe for concurrent use.
 type Store struct {
 	*accounts.Accounts
+	*approvals.ApprovalStore
+	*oversight.OversightStore
 
 	db engine.Handle
 
@@ -23,12 +27,10 @@ type Store struct {
 	fullSaid    atomic.Int64 // Unix seconds: when it was logged last that nobody can register
 	pressedSaid atomic.Int64 // the same, that many clients wait
 
-	unusedSwept  atomic.Int64 // Unix seconds
-	reviewsAsked atomic.Int64 // Unix seconds
-	sealer       sealer
+	sealer sealer
 
-	writingEnds sync.Mutex // held by writeEnds: one at a time
-	closing     sync.Once
+	ends    *approvals.Ends
+	closing sync.Once
 }
 
 // Open opens the database, creates what is missing in an empty one, and loads
@@ -40,7 +42,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	db := e.Handle(engine)
-	return &Store{Accounts: accounts.On(db), db: db}, nil
+	approved := approvals.On(db)
+	return &Store{
+		Accounts: accounts.On(db), ApprovalStore: approved, OversightStore: oversight.On(db, approved),
+		db: db, ends: approvals.EndsOf(db),
+	}, nil
 }
 
 // openEngine opens the one that the options name.
@@ -56,6 +62,9 @@ func (s *Store) change(run func(*Tx) error) error { return s.db.Engine.Change(wi
 
 // changeFacts makes a change in which the facts are those of now.
 func (s *Store) changeFacts(run func(*Tx) error) error { return s.db.Engine.ChangeFacts(within(run)) }
+
+// changeMany is changeFacts of very many, beside which clients refresh.
+func (s *Store) changeMany(run func(*Tx) error) error { return s.db.Engine.ChangeMany(within(run)) }
 
 // apart makes a change that neither reads nor changes facts. After an error it may have
 // been made all the same.
@@ -78,6 +87,10 @@ func within(run func(*Tx) error) func(*engine.Tx) error {
 func (s *Store) Now() time.Time { return s.db.Env.Now() }
 
 func (s *Store) timed(query string, start time.Time) { s.db.Env.Timed(query, start) }
+
+// fresh brings the facts in memory up to where they were when it was called,
+// or later. On the embedded engine they always are.
+func (s *Store) fresh(ctx context.Context) error { return s.db.Engine.Fresh(ctx) }
 
 // Close waits for what is under way, and closes the database. It may be called
 // again.
@@ -106,3 +119,19 @@ func (s *Store) Refused() Refused { return s.db.Engine.Refused() }
 // WhyNot says what is the matter with the database that Ready gave such an error
 // of, or "": also where it says nothing any more, if it did before.
 func (s *Store) WhyNot(err error) string { return s.db.Engine.WhyNot(err) }
+
+// IdentifyAPIKey names an API key, whether or not there is one.
+func IdentifyAPIKey(key string) APIKeyID { return engine.IdentifyAPIKey(key) }
+
+// Collect gives every row of a list that the store gives page by page.
+func Collect[T any](after *string, list func() ([]T, string, error)) (rows []T, err error) {
+	for {
+		some, next, err := list()
+		if err != nil {
+			return nil, fmt.Errorf("list: %w", err)
+		}
+		if rows, *after = append(rows, some...), next; next == "" {
+			return rows, nil
+		}
+	}
+}

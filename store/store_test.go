@@ -21,6 +21,8 @@ import (
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
+const day = 24 * time.Hour
+
 const (
 	redirect = "https://connect.quill.example/callback"
 	issuer   = "https://app.svalinn.example"

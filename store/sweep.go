@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/store/accounts"
+	"github.com/grantkeeper/grantkeeper/store/approvals"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/oversight"
 )
 
 // Sweep does what time brings: nothing depends on when it runs, for expiry is
@@ -25,17 +27,17 @@ func (s *Store) sweep(ctx context.Context) (Swept, error) {
 	if mine, err := s.db.Engine.Sweeps(ctx); err != nil || !mine { // one of the nodes does it for all
 		return out, err
 	}
-	if out.Ended, err = s.writeEnds(ctx); err != nil {
+	if out.Ended, err = s.ends.Write(ctx); err != nil {
 		return out, fmt.Errorf("pending ends: %w", err)
 	}
-	unused, err := s.endUnused(ctx)
+	unused, err := s.EndUnused(ctx)
 	if out.Ended += unused; err != nil {
 		return out, fmt.Errorf("unused: %w", err)
 	}
 	if err := s.sweepRows(ctx, &out); err != nil {
 		return out, err
 	}
-	if err := s.tellReviews(ctx); err != nil {
+	if err := s.TellReviews(ctx); err != nil {
 		return out, fmt.Errorf("reviews: %w", err)
 	}
 	out.Activity, err = s.sweepActivity(func() bool { return ctx.Err() == nil })
@@ -59,15 +61,17 @@ func (s *Store) sweepRows(ctx context.Context, out *Swept) error {
 		{&uncounted, sweepOf(accounts.SweepSpent)},
 		{&uncounted, (*Tx).sweepDirectoryEvents},
 		{&uncounted, sweepOf(accounts.SweepCosts)},
-		{&uncounted, (*Tx).sweepRequests},
-		{&uncounted, (*Tx).tellEnds},
+		{&uncounted, sweepOf(oversight.SweepRequests)},
+		{&uncounted, sweepOf(oversight.TellEnds)},
 		{&uncounted, (*Tx).sweepAttempts},
 		{&out.Events, (*Tx).sweepJournal},
 		{&uncounted, (*Tx).sweepLeaves},
 	} {
 		for more := true; more; {
 			var n int
+			var begun time.Time
 			err := s.changeFacts(func(tx *Tx) (err error) {
+				begun = time.Now()
 				n, err = step.run(tx, now)
 				return err
 			})
@@ -75,8 +79,11 @@ func (s *Store) sweepRows(ctx context.Context, out *Swept) error {
 				return fmt.Errorf("sweep: %w", err)
 			}
 			*step.count += n
-			if more = n >= sweepBatch; ctx.Err() != nil {
+			if more = n >= sweptApprovals; ctx.Err() != nil {
 				return ctx.Err()
+			}
+			if more {
+				approvals.Yield(begun)
 			}
 		}
 	}
@@ -88,11 +95,15 @@ func sweepOf(run func(*engine.Tx, time.Time) (int, error)) func(*Tx, time.Time) 
 	return func(tx *Tx, now time.Time) (int, error) { return run(tx.Tx, now) }
 }
 
+// sweptApprovals is how many approvals one commit deletes: each is in six indexes, all
+// over the file. It is the least that a step does where there is more to do.
+const sweptApprovals = 100
+
 // sweepApprovals deletes what has been listed as ended for long enough.
 func (tx *Tx) sweepApprovals(now time.Time) (int, error) {
 	n, err := tx.Exec(`
 		DELETE FROM approval WHERE id IN (
-			SELECT id FROM approval WHERE ended_at > 0 AND ended_at <= $1 ORDER BY ended_at, id LIMIT 500)`,
+			SELECT id FROM approval WHERE ended_at > 0 AND ended_at <= $1 ORDER BY ended_at, id LIMIT 100)`,
 		now.Add(-EndedRetention).Unix())
 	return int(n), err
 }

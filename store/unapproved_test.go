@@ -13,6 +13,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/journal"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 func from(network string) Origin { return Origin{Network: netip.MustParsePrefix(network)} }
@@ -217,7 +218,7 @@ func TestDeleteUnapproved(t *testing.T) {
 	h := furnished(t) // with quill, of no network
 	flood := from("2001:db8:2::/48")
 	start := h.Now().Unix()
-	for i := range 2*sweepBatch + 3 {
+	for i := range 2*query.Batch + 3 {
 		h.registerFrom(t, fmt.Sprint("flood", i), flood)
 	}
 	for _, id := range []string{"approved", "disabled", "wide"} {
@@ -239,19 +240,19 @@ func TestDeleteUnapproved(t *testing.T) {
 		f    UnapprovedFilter
 		want int
 	}{
-		{UnapprovedFilter{}, 2*sweepBatch + 8},
-		{UnapprovedFilter{Network: network("2001:db8:2::/48")}, 2*sweepBatch + 5},
-		{UnapprovedFilter{Network: network("2001:db8::/32")}, 2*sweepBatch + 6},
+		{UnapprovedFilter{}, 2*query.Batch + 8},
+		{UnapprovedFilter{Network: network("2001:db8:2::/48")}, 2*query.Batch + 5},
+		{UnapprovedFilter{Network: network("2001:db8::/32")}, 2*query.Batch + 6},
 		{UnapprovedFilter{Network: network("0.0.0.0/0")}, 1},
 		{UnapprovedFilter{Network: network("192.0.3.0/24")}, 0},
 		{UnapprovedFilter{Network: network("2001:db8:2::/64")}, 0}, // narrower than what is stored
 		{UnapprovedFilter{Since: hour}, 3},
-		{UnapprovedFilter{Until: hour}, 2*sweepBatch + 5},
+		{UnapprovedFilter{Until: hour}, 2*query.Batch + 5},
 		{UnapprovedFilter{Since: hour, Until: hour}, 0},
-		{UnapprovedFilter{Network: network("2001:db8:2::/48"), Until: hour}, 2*sweepBatch + 4},
+		{UnapprovedFilter{Network: network("2001:db8:2::/48"), Until: hour}, 2*query.Batch + 4},
 	} {
 		n, most, err := h.DeleteUnapproved(ctx, c.f, true, Act{})
-		if n != c.want || err != nil || c.want > 3 && most[0].Clients < 2*sweepBatch {
+		if n != c.want || err != nil || c.want > 3 && most[0].Clients < 2*query.Batch {
 			t.Errorf("%v: %d, %v, %v; want %d", c.f, n, most, err, c.want)
 		}
 	}
@@ -261,7 +262,7 @@ func TestDeleteUnapproved(t *testing.T) {
 	}
 	before := h.db.Memory.Waiting.Clients
 	n, _, err := h.DeleteUnapproved(ctx, UnapprovedFilter{Network: network("2001:db8:2::/48"), Until: hour}, false, Act{Actor: "operator", Reason: "a flood"})
-	if err != nil || n != 2*sweepBatch+3 || h.db.Memory.Waiting.Clients != before-n {
+	if err != nil || n != 2*query.Batch+3 || h.db.Memory.Waiting.Clients != before-n {
 		t.Errorf("deleted %d, %v; %d wait, and before it %d", n, err, h.db.Memory.Waiting.Clients, before)
 	}
 	for id, want := range map[string]ClientState{
@@ -278,4 +279,47 @@ func TestDeleteUnapproved(t *testing.T) {
 		t.Errorf("journal: %+v, %v", entries, err)
 	}
 	h.same(t, "after deleting")
+}
+
+// What waits for its first approval grows by its document no farther than one more client
+// would have room.
+func TestDocumentsGrowWithinTheBounds(t *testing.T) {
+	h, of := furnished(t), facts.BlockOf("192.0.2.0/24")
+	h.db.Memory.Arriving.Add(facts.Weight{Network: facts.BlockOf("198.51.100.0/24"), Bytes: UnapprovedPressureBytes}, 1)
+	put := func(n int, uris ...string) error {
+		c := client.Of(client.Metadata{RedirectURIs: uris}, fmt.Sprintf("https://assistant.example/%d", n), h.Now(), h.Now())
+		_, err := h.PutDocument(ctx, c, from("192.0.2.0/24"), Act{Actor: "system"})
+		return err
+	}
+	const all = 200
+	for n := range all {
+		if err := put(n, redirect); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := redirect + strings.Repeat("a", 1900)
+	grown := 0
+	for ; grown < all; grown++ {
+		if err := put(grown, long+"1", long+"2", long+"3", long+"4"); errors.Is(err, ErrUnavailable) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := h.db.Memory.Waiting.Networks[of]; grown == 0 || grown == all || got.Clients != all || got.Bytes > networkBytes || got.Bytes < networkBytes-10_000 {
+		t.Errorf("%d have grown, and the network holds %+v", grown, got)
+	}
+	if c, err := h.Client(ctx, fmt.Sprintf("https://assistant.example/%d", grown)); err != nil || len(c.RedirectURIs) != 1 {
+		t.Errorf("the one that may not: %+v, %v", c, err)
+	}
+	if err := put(0, redirect); err != nil {
+		t.Errorf("one that shrinks: %v", err)
+	}
+	if err := put(grown, long+"1", long+"2", long+"3", long+"4"); err != nil {
+		t.Errorf("one that has room again: %v", err)
+	}
+	if got := h.db.Memory.Arriving.Networks[of]; got != (facts.Held{}) {
+		t.Errorf("room is still held: %+v", got)
+	}
+	h.same(t, "in the end")
 }

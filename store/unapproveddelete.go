@@ -10,6 +10,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // UnapprovedFilter says which clients, of those that nobody has approved. Zero
@@ -36,7 +37,7 @@ func (s *Store) DeleteUnapproved(ctx context.Context, f UnapprovedFilter, dry bo
 	if err != nil || dry {
 		return len(ids), most, err
 	}
-	for batch := range slices.Chunk(ids, sweepBatch) {
+	for batch := range slices.Chunk(ids, query.Batch) {
 		n, err := s.forgetUnapproved(batch)
 		if deleted += n; err != nil {
 			return deleted, most, err
@@ -64,16 +65,16 @@ func (s *Store) forgetUnapproved(ids []string) (deleted int, err error) {
 }
 
 func (s *Store) unapproved(ctx context.Context, f UnapprovedFilter) (ids []string, most []NetworkClients, err error) {
-	q := query{
-		text:       `SELECT id, network FROM client`,
-		conditions: []string{"approved = " + engine.SQLFalse, "preregistered = " + engine.SQLFalse, "disabled = " + engine.SQLEnabled},
+	q := query.Builder{
+		Text:       `SELECT id, network FROM client`,
+		Conditions: []string{"approved = " + engine.SQLFalse, "preregistered = " + engine.SQLFalse, "disabled = " + engine.SQLEnabled},
 	}
-	q.where("issued_at >= ", f.Since)
+	q.Where("issued_at >= ", f.Since)
 	if f.Until > 0 {
-		q.where("issued_at < ", f.Until)
+		q.Where("issued_at < ", f.Until)
 	}
 	of := map[string]int{}
-	rows, err := s.db.Reader.QueryContext(ctx, q.whole(), q.args...)
+	rows, err := s.db.Reader.QueryContext(ctx, q.Whole(), q.Args...)
 	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var id, network string
 		if err := r.Scan(&id, &network); err != nil {

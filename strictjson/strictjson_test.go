@@ -24,7 +24,7 @@ func TestObject(t *testing.T) {
 	if _, err := Object([]byte(`{"a":`+deep+`}`), 4); err == nil || !strings.Contains(err.Error(), "deeper than 4") {
 		t.Errorf("too deep: %v", err)
 	}
-	if m, err := Object([]byte(`{"a":null, "A": [1, 2] ,"b":"}"}`), 5); err != nil || !reflect.DeepEqual(m, Members{"a": json.RawMessage("null"), "A": json.RawMessage("[1, 2]"), "b": json.RawMessage(`"}"`)}) {
+	if m, err := Object([]byte(`{"a" :null, "A": [1, 2] ,"b":"}"}`), 5); err != nil || !reflect.DeepEqual(m, Members{"a": json.RawMessage("null"), "A": json.RawMessage("[1, 2]"), "b": json.RawMessage(`"}"`)}) {
 		t.Errorf("%q, %v", m, err)
 	}
 }
@@ -38,6 +38,9 @@ func TestCheck(t *testing.T) {
 		if err := Check([]byte(text), 5); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", text, err, want)
 		}
+	}
+	if deep := strings.Repeat("[", 32) + strings.Repeat("]", 32); Check([]byte(deep), Depth) != nil || Check([]byte("["+deep+"]"), Depth) == nil {
+		t.Error("the usual depth is not 32")
 	}
 	if err := Check([]byte(`[[[]]]`), 2); err == nil || Check([]byte(`[[[]]]`), 3) != nil {
 		t.Errorf("too deep: %v", err)
@@ -130,6 +133,9 @@ func TestFields(t *testing.T) {
 	read := func(text string) error {
 		n, s = 1, "as it was"
 		return Fields([]byte(text), 1, map[string]any{"n": &n, "s": &s})
+	}
+	if err := read(`{"x":2}`); err == nil || err.Error() != `unknown member "x"` {
+		t.Error(err)
 	}
 	if err := read(`{"n":2}`); err != nil || n != 2 || s != "as it was" {
 		t.Errorf("%d, %q, %v", n, s, err)

@@ -69,6 +69,7 @@ type Key struct {
 	Number int // from 1
 	block  cipher.Block
 	desks  sync.Pool // of *desk
+	nonces sync.Pool // of hash.Hash, keyed for them
 	// derive gives a 32-byte key for one purpose (RFC 5869). It alone holds the
 	// secret, so that nothing that prints a Key can print that.
 	derive func(purpose string) []byte
@@ -105,6 +106,8 @@ func NewKey(number int, secret [32]byte) *Key {
 	k.block = block
 	mac := k.derive("token tag")
 	k.desks.New = func() any { return &desk{key: k, mac: hmac.New(sha256.New, mac)} }
+	nonce := k.derive("dpop nonce")
+	k.nonces.New = func() any { return hmac.New(sha256.New, nonce) }
 	return k
 }
 

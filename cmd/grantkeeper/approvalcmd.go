@@ -55,7 +55,7 @@ func approvalShow(g *global) *cobra.Command {
 		Short:       "Show one approval",
 		Example:     `  grantkeeper approval show 5d1c0f6a3b9e47d28c40f1a2b3c4d5e6`,
 		Annotations: map[string]string{"next": "grantkeeper events list --approval ID"},
-	}, "/v1/approvals/", slices.Concat(approvalColumns, []terminal.Column{terminal.Moment("ended", "ended_at")})...)
+	}, "/v1/approvals/", slices.Concat(approvalColumns, []terminal.Column{terminal.Moment("ended", "ended_at"), terminal.Member("bound to a key", "key_bound")})...)
 }
 
 // which are the approvals that one command revokes.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
@@ -99,6 +100,9 @@ func showAttempt(out io.Writer, answer map[string]any) {
 			}
 			fmt.Fprintln(out, line)
 		}
+	}
+	if joined, _ := answer["joined_by_address"].(bool); joined {
+		fmt.Fprintf(out, "\n%s\n", attempt.ByAddressSays)
 	}
 	fmt.Fprintf(out, "\n%s", text(answer, "result"))
 	if reason := text(answer, "reason"); reason != "" {

@@ -1,23 +1,19 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net/http"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/database"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/remote"
@@ -75,14 +71,14 @@ it is its owner's alone. The secret keys are not in it: keep them apart from it.
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			server, err := at.Connect(ctx, g.config, os.Environ())
+			running, err := at.Connect(ctx, g.config, os.Environ())
 			if err != nil {
 				return err
 			}
 			made := backupResult{File: args[0]}
-			made.TakenAt, made.Bytes, err = server.BackUp(ctx, made.File, packed, change.reason)
+			made.TakenAt, made.Bytes, err = running.BackUp(ctx, made.File, packed, change.reason)
 			if ctx.Err() != nil {
-				return interrupted(os.Interrupt)
+				return server.Interrupted(os.Interrupt)
 			} else if err != nil {
 				return err
 			}
@@ -112,7 +108,7 @@ damaged or no backup, 6 when it is of a later release.`,
 		Args:        oneFile,
 		Annotations: map[string]string{"next": "grantkeeper backup restore FILE, where there is no database"},
 		RunE: func(c *cobra.Command, args []string) error {
-			info, err := verifyBackup(c.Context(), args[0])
+			info, err := database.Verify(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -135,63 +131,6 @@ func newBackupResult(file string, i store.Info) backupResult {
 		out.Bytes = info.Size()
 	}
 	return out
-}
-
-// verifyBackup checks a copy: what is checked is what would be restored.
-func verifyBackup(ctx context.Context, name string) (store.Info, error) {
-	dir, err := os.MkdirTemp("", "grantkeeper-verify-")
-	if err != nil {
-		return store.Info{}, temporaryError(name, err)
-	}
-	defer os.RemoveAll(dir)
-	copied := filepath.Join(dir, "backup.db")
-	err = store.Unpack(name, copied)
-	if noRoom(err) {
-		return store.Info{}, temporaryError(name, err)
-	}
-	var info store.Info
-	if err == nil {
-		info, err = store.Verify(ctx, copied)
-	}
-	if err == nil && info.Schema > store.SchemaVersion {
-		err = info.CheckSchema()
-	}
-	if err != nil {
-		return store.Info{}, restoreError(strings.ReplaceAll(err.Error(), copied, name), err)
-	}
-	return info, nil
-}
-
-func noRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
-
-// temporaryError says where a backup could not be unpacked: nothing is the matter
-// with the backup.
-func temporaryError(name string, err error) error {
-	if noRoom(err) {
-		return fault.CannotOpen("make room there, or set TMPDIR to a folder that has it", "%s cannot be unpacked: there is no room in the folder for temporary files, %s", name, os.TempDir())
-	}
-	return fault.CannotOpen("set TMPDIR to a folder that this user may write in", "%s cannot be unpacked: %v", name, err)
-}
-
-// restoreError says what to do about what store refuses.
-func restoreError(what string, err error) error {
-	switch {
-	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrDamaged):
-		return &fault.Error{Code: fault.Failed, What: what, Hint: "take another backup: this one cannot be restored"}
-	case errors.Is(err, store.ErrSchema):
-		return &fault.Error{Code: fault.State, What: what, Hint: "restore it with the release that made it, or a later one"}
-	case errors.Is(err, store.ErrInUse):
-		return &fault.Error{Code: fault.State, What: what, Hint: "stop the server, and move its database away"}
-	case errors.Is(err, store.ErrNotEmpty):
-		return &fault.Error{Code: fault.State, What: what, Hint: "move it away: a restore never writes over a database"}
-	case errors.Is(err, fs.ErrPermission) && strings.HasPrefix(what, "database: "):
-		return server.Denied(err)
-	case errors.Is(err, store.ErrKeys):
-		return fault.BadConfig("use the key file of the installation that made the backup", "secret key: %s", what)
-	case noRoom(err):
-		return fault.CannotOpen("make room there", "%s", what)
-	}
-	return fault.CannotOpen("see that the file is there and that this user may read and write", "%s", what)
 }
 
 func backupRestoreCommand(g *global) *cobra.Command {
@@ -291,12 +230,12 @@ func runRestore(g *global, c *cobra.Command, file string, checked config.Checked
 	if err := change.confirm(c, "Restore "+file+" to "+checked.Path+" and "+fate+"?"); err != nil {
 		return err
 	}
-	done, err := store.Restore(c.Context(), store.RestoreOptions{
+	done, err := database.Restore(c.Context(), store.RestoreOptions{
 		From: file, To: checked.Path, Ring: checked.Ring, KeepApprovals: keep, Now: time.Now(),
 		Act: store.Act{Actor: operator.User + ":" + server.SystemUser(), Reason: change.reason},
 	})
 	if err != nil {
-		return restoreError(err.Error(), err)
+		return err
 	}
 	out := newBackupResult(file, done.Info)
 	out.Ended, out.Database = &done.Ended, checked.Path

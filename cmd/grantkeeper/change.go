@@ -33,10 +33,8 @@ func serverChangeFlags(g *global, c *cobra.Command, asks bool) *serverChange {
 // named takes the arguments of a command that wants exactly these.
 func named(use string, n int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
-		for _, a := range args {
-			if a == "" {
-				return fault.WrongUse("see: "+c.CommandPath()+" --help", "an argument is empty")
-			}
+		if slices.Contains(args, "") {
+			return fault.WrongUse("see: "+c.CommandPath()+" --help", "an argument is empty")
 		}
 		if len(args) != n {
 			return fault.WrongUse("see: "+c.CommandPath()+" --help", "write: %s %s", c.CommandPath(), use)

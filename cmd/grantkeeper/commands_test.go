@@ -179,7 +179,7 @@ func TestApprovalCommands(t *testing.T) {
 		t.Errorf("tor's: %v", items)
 	}
 	stdout, _, code := s.run("", "approval", "show", one)
-	if code != 0 || !strings.Contains(stdout, "\naccess        Selected roles: Treasurer (change)\n") || !strings.Contains(stdout, "\nperson        ada\n") {
+	if code != 0 || !strings.Contains(stdout, "\naccess          Selected roles: Treasurer (change)\n") || !strings.Contains(stdout, "\nperson          ada\n") {
 		t.Errorf("%d\n%s", code, stdout)
 	}
 	s.refuses(2, "name approvals, or say which", "", "approval", "revoke")

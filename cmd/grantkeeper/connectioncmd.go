@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 
 	"github.com/spf13/cobra"
 
-	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
@@ -193,64 +190,8 @@ func connectionList(g *global) *cobra.Command {
 		if !asCSV {
 			return false, nil
 		}
-		return true, writeConnections(ctx, c.OutOrStdout(), server, path, query)
+		return true, server.WriteConnections(ctx, c.OutOrStdout(), path, query)
 	})
 	c.Flags().BoolVar(&asCSV, "csv", false, "all that match, in CSV, which the journal says")
 	return c
-}
-
-// csvColumns are members of a connection, in the order of the table.
-var csvColumns = []string{"id", "client_name", "client_id", "host", "person", "person_email", "grant", "access", "created_at", "last_used", "ends_at", "reviewed_by", "reviewed_at"}
-
-// writeConnections writes every connection that a filter finds, as it is read, once the
-// journal has it that somebody takes the list.
-func writeConnections(ctx context.Context, out io.Writer, server *remote.Server, path string, query url.Values) error {
-	query.Set("limit", "1000")
-	w := csv.NewWriter(out)
-	told := false
-	for {
-		var some struct {
-			Items []map[string]any
-			Next  string
-		}
-		if err := server.Do(ctx, http.MethodGet, path, query, nil, &some); err != nil {
-			return err
-		}
-		if !told {
-			var answer map[string]any
-			if err := server.Do(ctx, http.MethodPost, path+"/exported", nil, map[string]any{}, &answer); err != nil {
-				return err
-			}
-			if err := w.Write(csvColumns); err != nil {
-				return err
-			}
-			told = true
-		}
-		for _, item := range some.Items {
-			var row []string
-			for _, name := range csvColumns {
-				row = append(row, csvCell(item[name]))
-			}
-			if err := w.Write(row); err != nil {
-				return err
-			}
-		}
-		if w.Flush(); some.Next == "" || w.Error() != nil {
-			return w.Error()
-		}
-		query.Set("after", some.Next)
-	}
-}
-
-// csvCell writes a value so that no spreadsheet takes it for a formula: clients choose
-// their names.
-func csvCell(v any) string {
-	if n, ok := v.(float64); ok {
-		if n == 0 {
-			return ""
-		}
-		return terminal.TimeOf(n)
-	}
-	text, _ := v.(string)
-	return org.Cell(text)
 }

@@ -137,6 +137,7 @@ func TestDevSaysWhereEverythingIs(t *testing.T) {
   Try it
     in a browser    {server}/dev/client
     in a terminal   grantkeeper demo --base-url {server}
+    an assistant    grantkeeper connect {server}/api/v5/mcp
     by hand         curl -s {server}/.well-known/oauth-authorization-server
 
 Ready in `

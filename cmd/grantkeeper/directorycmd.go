@@ -1,19 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/remote"
-	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 func directoryCommand(g *global) *cobra.Command {
@@ -68,11 +65,11 @@ func (g *global) importDirectory(ctx context.Context, c *cobra.Command, server *
 	}
 	if !dry && !o.yes {
 		query.Set("dry_run", "true")
-		var would importAnswer
+		var would remote.Imported
 		if err := server.Do(ctx, http.MethodPost, "/v1/directory", query, text, &would); err != nil {
 			return err
 		}
-		if err := o.confirm(c, would.question()); err != nil {
+		if err := o.confirm(c, would.Question()); err != nil {
 			return err
 		}
 	}
@@ -85,64 +82,12 @@ func (g *global) importDirectory(ctx context.Context, c *cobra.Command, server *
 		_, err := fmt.Fprintf(c.OutOrStdout(), "%s\n", answer)
 		return err
 	}
-	var told importAnswer
+	var told remote.Imported
 	if err := json.Unmarshal(answer, &told); err != nil {
 		return server.Stranger()
 	}
 	_, err := io.WriteString(c.OutOrStdout(), told.String())
 	return err
-}
-
-// importAnswer is an import's answer, as far as it is printed.
-type importAnswer struct {
-	DryRun bool `json:"dry_run"`
-	Counts map[string]struct {
-		Added, Changed, Removed int
-	} `json:"counts"`
-	Changes []struct{ Change, List, ID string } `json:"changes"`
-	Ended   int                                 `json:"approvals_ended"`
-}
-
-// importLists is the order in which the lists are told.
-var importLists = []string{"people", "organizations", "members", "circles", "roles", "fillers", "api_keys", "rules"}
-
-func (a importAnswer) question() string {
-	added, changed, removed := 0, 0, 0
-	for _, n := range a.Counts {
-		added, changed, removed = added+n.Added, changed+n.Changed, removed+n.Removed
-	}
-	return fmt.Sprintf("This adds %d, changes %d and removes %d, and ends %s for good.", added, changed, removed, terminal.Plural(a.Ended, "approval"))
-}
-
-func (a importAnswer) String() string {
-	var b strings.Builder
-	for _, one := range a.Changes {
-		fmt.Fprintf(&b, "%-8s %-14s %s\n", terminal.Printable(one.Change), terminal.Printable(one.List), terminal.Printable(one.ID))
-	}
-	total := 0
-	for _, n := range a.Counts {
-		total += n.Added + n.Changed + n.Removed
-	}
-	if more := total - len(a.Changes); more > 0 {
-		fmt.Fprintf(&b, "and %d more\n", more)
-	}
-	if total > 0 {
-		b.WriteString("\n")
-	}
-	for _, list := range importLists {
-		if n, ok := a.Counts[list]; ok {
-			fmt.Fprintf(&b, "%-14s %d added, %d changed, %d removed\n", list, n.Added, n.Changed, n.Removed)
-		}
-	}
-	verb := "ended"
-	if a.DryRun {
-		verb = "would end"
-	}
-	if total == 0 {
-		b.WriteString("nothing to change\n")
-	}
-	fmt.Fprintf(&b, "%-14s %d %s\n", "approvals", a.Ended, verb)
-	return b.String()
 }
 
 func directoryExport(g *global) *cobra.Command {
@@ -167,54 +112,10 @@ again changes nothing.`,
 					_, err := fmt.Fprintf(c.OutOrStdout(), "%s\n", text)
 					return err
 				}
-				return writeEntries(c.OutOrStdout(), text)
+				return remote.WriteEntries(c.OutOrStdout(), text)
 			})
 		},
 	}
 	o = operatorFlags(g, c)
 	return c
-}
-
-// writeEntries writes each entry on a line of its own: a fault is named by its
-// line, and two files can be compared.
-func writeEntries(w io.Writer, text []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	if _, err := dec.Token(); err != nil {
-		return err
-	}
-	var b bytes.Buffer
-	b.WriteString("{")
-	for first := true; dec.More(); first = false {
-		name, err := dec.Token()
-		if err != nil {
-			return err
-		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return err
-		}
-		if !first {
-			b.WriteString(",")
-		}
-		fmt.Fprintf(&b, "\n  %q: ", name)
-		var entries []json.RawMessage
-		if json.Unmarshal(value, &entries) != nil {
-			b.Write(value)
-			continue
-		}
-		b.WriteString("[")
-		for i, entry := range entries {
-			if i > 0 {
-				b.WriteString(",")
-			}
-			fmt.Fprintf(&b, "\n    %s", entry)
-		}
-		if len(entries) > 0 {
-			b.WriteString("\n  ")
-		}
-		b.WriteString("]")
-	}
-	b.WriteString("\n}\n")
-	_, err := w.Write(b.Bytes())
-	return err
 }

@@ -47,7 +47,8 @@ func doctorCommand(g *global) *cobra.Command {
 operators' listener, and asks every base URL as a client would. It also asks
 api.upstream, mcp.upstream and service.preview_url, each OpenID provider, the hand-off
 and the mail server, changes and sends nothing there, and follows no redirect; --only
-provider means all of them. A preview is asked about nobody.
+provider means all of them. A preview is asked about nobody. With --only server it asks
+the running server alone, for probes of containers.
 
 With --url it looks at that alone, without a configuration: an MCP endpoint, an API or
 an issuer, of whomever, as an assistant meets it. Each line is one requirement, with
@@ -71,7 +72,7 @@ The exit code is 1 when there is a fault; with --strict, a warning is one.`,
 					return fault.WrongUse("known are: "+strings.Join(doctor.Names(), ", "), "--only: there is no check %q", name)
 				}
 			}
-			d := g.examine(c, *at, o.baseURLs)
+			d := g.examine(c, *at, o.baseURLs, o.only)
 			d.Strict = o.strict
 			return o.tell(c.OutOrStdout(), d.Findings(o.only), g.json, g.colored(c.OutOrStdout()))
 		},
@@ -114,8 +115,8 @@ func (o doctorOptions) tell(w io.Writer, all []doctor.Finding, asJSON, colored b
 }
 
 // examine gathers everything at once.
-func (g *global) examine(c *cobra.Command, at remote.At, baseURLs []string) *doctor.Examination {
-	return g.examineIn(c.Context(), c, at, baseURLs)
+func (g *global) examine(c *cobra.Command, at remote.At, baseURLs, only []string) *doctor.Examination {
+	return g.examineIn(c.Context(), c, at, baseURLs, only)
 }
 
 // forConsole runs all checks against the server of this process. Its operators'
@@ -123,14 +124,14 @@ func (g *global) examine(c *cobra.Command, at remote.At, baseURLs []string) *doc
 func (g *global) forConsole(c *cobra.Command, passwordFile string) func(context.Context, net.Addr) []operator.Finding {
 	return func(ctx context.Context, operators net.Addr) (all []operator.Finding) {
 		at := remote.At{URL: "http://" + operators.String(), PasswordFile: passwordFile}
-		for _, f := range g.examineIn(ctx, c, at, nil).Findings(nil) {
+		for _, f := range g.examineIn(ctx, c, at, nil, nil).Findings(nil) {
 			all = append(all, operator.Finding(f))
 		}
 		return all
 	}
 }
 
-func (g *global) examineIn(ctx context.Context, c *cobra.Command, at remote.At, baseURLs []string) *doctor.Examination {
+func (g *global) examineIn(ctx context.Context, c *cobra.Command, at remote.At, baseURLs, only []string) *doctor.Examination {
 	d := &doctor.Examination{Operator: at.URL, Version: version}
 	none := false
 	if d.Loaded, d.ConfigErr = g.load(c); d.ConfigErr == nil {
@@ -140,7 +141,7 @@ func (g *global) examineIn(ctx context.Context, c *cobra.Command, at remote.At, 
 	if len(baseURLs) == 0 && d.ConfigErr == nil {
 		baseURLs = d.Checked.Hosts.List()
 	}
-	d.Ask(ctx, baseURLs, func(ctx context.Context) {
+	d.Ask(ctx, baseURLs, only, func(ctx context.Context) {
 		client, err := at.Connect(ctx, g.config, os.Environ())
 		if d.StatusErr = err; err != nil {
 			return

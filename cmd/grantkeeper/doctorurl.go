@@ -62,8 +62,6 @@ func (o doctorOptions) roots() (*x509.CertPool, error) {
 	return roots, nil
 }
 
-var resultColors = map[string]string{probe.OK: "\x1b[32m", probe.Note: "\x1b[36m", probe.Warn: "\x1b[33m", probe.Fail: "\x1b[31m"}
-
 // tellRows writes the rows. The error says with which code it ends.
 func (o doctorOptions) tellRows(w io.Writer, rows []probe.Row, asJSON, colored bool) error {
 	count, issuers := map[string]int{}, map[string]bool{}
@@ -81,7 +79,7 @@ func (o doctorOptions) tellRows(w io.Writer, rows []probe.Row, asJSON, colored b
 		var b strings.Builder
 		for _, r := range rows {
 			if r.Result != probe.None {
-				rowLine(&b, r, colored, len(issuers) > 1)
+				b.WriteString(r.Line(colored, len(issuers) > 1))
 			}
 		}
 		if n := count[probe.None]; n > 0 {
@@ -96,33 +94,4 @@ func (o doctorOptions) tellRows(w io.Writer, rows []probe.Row, asJSON, colored b
 		return &fault.Error{Code: fault.Failed, What: fmt.Sprintf("assistants will not all get through: %s, %s", terminal.Plural(count[probe.Fail], "fault"), terminal.Plural(count[probe.Warn], "warning"))}
 	}
 	return nil
-}
-
-// rowLine writes one row; of one that is not ok also where it stands, whom it stops and
-// what mends it.
-func rowLine(b *strings.Builder, r probe.Row, colored, several bool) {
-	word := fmt.Sprintf("%-6s", r.Result)
-	if colored {
-		word = resultColors[r.Result] + word + "\x1b[0m"
-	}
-	seen := terminal.Printable(r.Seen)
-	if several && r.At != "" {
-		seen = terminal.Printable(r.At) + ": " + seen
-	}
-	fmt.Fprintf(b, "%s%-22s %s\n", word, r.Code, seen)
-	if r.Result == probe.OK {
-		return
-	}
-	var who []string
-	for _, k := range r.Breaks {
-		who = append(who, string(k))
-	}
-	by := r.Source
-	if len(who) > 0 {
-		by += "; for " + strings.Join(who, ", ")
-	}
-	fmt.Fprintf(b, "%29sby:  %s\n", "", by)
-	if r.Fix != "" {
-		fmt.Fprintf(b, "%29sfix: %s\n", "", r.Fix)
-	}
 }

@@ -8,13 +8,11 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/remote"
-	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 func explainCommand(g *global) *cobra.Command {
@@ -83,18 +81,6 @@ The exit code is 0 for yes and for no, 5 when there is no such approval.`,
 	return c
 }
 
-// An explained answer, as far as it is printed.
-type explained struct {
-	Action  string `json:"action"`
-	Allowed bool   `json:"allowed"`
-	Reason  string `json:"reason"`
-	Chain   []struct {
-		Fact  string `json:"fact"`
-		Holds bool   `json:"holds"`
-		Why   string `json:"why"`
-	} `json:"chain"`
-}
-
 func runExplain(ctx context.Context, server *remote.Server, id string, query url.Values, asJSON bool, stdout io.Writer) error {
 	var text json.RawMessage
 	id, err := server.Whole(ctx, "approval", id)
@@ -108,25 +94,10 @@ func runExplain(ctx context.Context, server *remote.Server, id string, query url
 		_, err := fmt.Fprintf(stdout, "%s\n", text)
 		return err
 	}
-	var e explained
+	var e remote.Explained
 	if err := json.Unmarshal(text, &e); err != nil || len(e.Chain) == 0 {
 		return server.Stranger()
 	}
 	_, err = io.WriteString(stdout, e.String())
 	return err
-}
-
-func (e explained) String() string {
-	word := func(yes bool) string {
-		if yes {
-			return "yes"
-		}
-		return "no"
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n\n", word(e.Allowed), terminal.Printable(e.Reason))
-	for _, link := range e.Chain {
-		fmt.Fprintf(&b, "  %-3s  %-12s  %s\n", word(link.Holds), terminal.Printable(link.Fact), terminal.Printable(link.Why))
-	}
-	return b.String()
 }

@@ -1,22 +1,17 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/demo"
 	"github.com/grantkeeper/grantkeeper/devserver"
-	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/remote"
 )
 
@@ -173,86 +168,6 @@ func TestExplainAgainstServe(t *testing.T) {
 		stdout, stderr, code := ran(t, append([]string{"explain", nobody, "-c", config}, tt.args...)...)
 		if code != tt.code || !strings.Contains(stderr, tt.says) || stdout != "" {
 			t.Errorf("%s: exit code %d, want %d\n%s%s", tt.name, code, tt.code, stdout, stderr)
-		}
-	}
-}
-
-// What a server refuses becomes an exit code, and what it says stays on its
-// line.
-func TestOperatorRefusals(t *testing.T) {
-	var status int
-	var body string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(status)
-		fmt.Fprint(w, body)
-	}))
-	defer server.Close()
-	c := remote.Server{Base: server.URL, HTTP: server.Client()}
-	for _, tt := range []struct {
-		status int
-		body   string
-		code   int
-		says   string
-	}{
-		{200, `{"error":"none"}`, 0, ""},
-		{200, `{`, 4, "not as an operator API"},
-		{204, ``, 4, "not as an operator API"},
-		{307, `{}`, 4, "not as an operator API"},
-		{400, `{"error":"invalid_request","error_description":"reason: too\nlong"}`, 2, "reason: too long"},
-		{401, `{"error":"unauthorized","error_description":"sign in"}`, 4, "does not take the operators' password"},
-		{404, `{"error":"not_found","error_description":"there is no such person"}`, 5, "there is no such person"},
-		{404, `{"error":"api_off","error_description":"the operator API is off"}`, 4, server.URL + ": the operator API is off"},
-		{404, `not found`, 4, "not as an operator API"},
-		{409, `{"error":"conflict","error_description":"it exists already"}`, 6, "it exists already"},
-		{500, `{"error":"server_error","error_description":"something went wrong here","reference":"abc\u001b[2J"}`, 1, server.URL + ": something went wrong here (reference abc [2J)"},
-		{503, `{"error":"temporarily_unavailable","error_description":"later"}`, 4, server.URL + ": later"},
-	} {
-		status, body = tt.status, tt.body
-		var into map[string]any
-		err := c.Do(t.Context(), "GET", "/v1/x", nil, nil, &into)
-		if fault.CodeOf(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%d %s: %d %v, want %d", tt.status, tt.body, fault.CodeOf(err), err, tt.code)
-		}
-	}
-}
-
-// The password goes to the server that was asked, with a body in JSON, and to
-// nobody whom that server names.
-func TestOperatorClientSends(t *testing.T) {
-	var got []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, password, _ := r.BasicAuth()
-		var body map[string]any
-		_ = json.NewDecoder(r.Body).Decode(&body)
-		got = append(got, fmt.Sprint(r.Method, " ", r.URL, " ", r.Header.Get("Content-Type"), " ", body["reason"], " ", password))
-		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
-	}))
-	defer server.Close()
-	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("a long password\r\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := remote.At{URL: server.URL, PasswordFile: file}.Connect(t.Context(), "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var into any
-	if err := c.Do(context.Background(), "POST", "/v1/x", url.Values{"a": {"b c"}}, map[string]string{"reason": "lost"}, &into); fault.CodeOf(err) != 4 {
-		t.Errorf("a redirect: %v", err)
-	}
-	if want := []string{"POST /v1/x?a=b+c application/json lost a long password"}; !slices.Equal(got, want) {
-		t.Errorf("sent %q, want %q", got, want)
-	}
-}
-
-func TestListenerURL(t *testing.T) {
-	for listen, want := range map[string]string{
-		"127.0.0.1:8081": "http://127.0.0.1:8081", ":8081": "http://127.0.0.1:8081", "0.0.0.0:1": "http://127.0.0.1:1",
-		"[::]:8081": "http://[::1]:8081", "[::1]:8081": "http://[::1]:8081", "localhost:8081": "http://localhost:8081", "192.0.2.7:81": "http://192.0.2.7:81",
-		"off": "", "8081": "",
-	} {
-		if got, _, err := config.ListenerURL(listen); got != want || (err != nil) != (want == "") || err != nil && fault.CodeOf(err) != fault.Config {
-			t.Errorf("%s: %q, %v; want %q", listen, got, err, want)
 		}
 	}
 }

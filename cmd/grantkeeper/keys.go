@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,8 +13,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/remote"
-	"github.com/grantkeeper/grantkeeper/server"
-	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
@@ -31,24 +27,10 @@ func keysCommand(g *global) *cobra.Command {
 		Long: `A new key opens and does not seal (add), until every node has it and it seals from
 then on (rotate). What the one before sealed goes on to work, and a client's next
 refresh is sealed by the new one. Where the old key has leaked, retire it: that ends
-the approvals whose current refresh token it sealed.`,
+the approvals whose current refresh token it sealed. Where the key file is lost, see
+replace-lost.`,
 		Annotations: map[string]string{"next": "grantkeeper keys list"},
-	}, keysListCommand(g), keysAddCommand(g), keysRotateCommand(g), keysRetireCommand(g))
-}
-
-// A listedKey is one of GET /v1/keys.
-type listedKey struct {
-	ID        string `json:"id"`
-	Number    int    `json:"number"`
-	State     string `json:"state"`
-	Approvals int    `json:"approvals"`
-	Ended     *int   `json:"ended,omitempty"` // approvals, by its retirement
-}
-
-func keysOf(ctx context.Context, c *remote.Server) ([]listedKey, error) {
-	var list struct{ Items []listedKey }
-	err := c.Do(ctx, http.MethodGet, "/v1/keys", nil, nil, &list)
-	return list.Items, err
+	}, keysListCommand(g), keysAddCommand(g), keysRotateCommand(g), keysRetireCommand(g), keysReplaceLostCommand(g))
 }
 
 func keysListCommand(g *global) *cobra.Command {
@@ -104,7 +86,7 @@ Without a running server the key is taken at the next start.`,
 			} else if err != nil {
 				return err
 			}
-			number, err := addKey(c.Context(), checked, server, change.reason)
+			number, err := remote.AddKey(c.Context(), checked, server, change.reason)
 			if err != nil {
 				return err
 			}
@@ -124,62 +106,6 @@ Without a running server the key is taken at the next start.`,
 	return c
 }
 
-// addKey writes a key with a number that none has had, and has the server, if
-// there is one, take it.
-func addKey(ctx context.Context, c config.Checked, server *remote.Server, reason string) (int, error) {
-	newest, err := newestKey(ctx, c, server)
-	if err != nil {
-		return 0, err
-	}
-	err = config.EditKeys(c.SecretKeyFile, func(keys []config.NumberedKey) []config.NumberedKey {
-		for _, k := range keys {
-			newest = max(newest, k.Number)
-		}
-		newest++
-		key := config.NumberedKey{Number: newest}
-		rand.Read(key.Secret[:])
-		return append(keys, key)
-	})
-	if err != nil || server == nil {
-		return newest, err
-	}
-	var taken struct{ Added []int }
-	if err := server.Do(ctx, http.MethodPost, "/v1/keys/reload", nil, map[string]string{"reason": reason}, &taken); err != nil {
-		return 0, err
-	}
-	if !slices.Contains(taken.Added, newest) {
-		return 0, &fault.Error{Code: fault.State, What: fmt.Sprintf("the server at %s does not read %s", server.Base, c.SecretKeyFile), Hint: "name its configuration: -c FILE"}
-	}
-	return newest, nil
-}
-
-// newestKey is the highest number that any key has had, retired ones included.
-func newestKey(ctx context.Context, c config.Checked, running *remote.Server) (newest int, err error) {
-	if running != nil {
-		keys, err := keysOf(ctx, running)
-		for _, k := range keys {
-			newest = max(newest, k.Number)
-		}
-		return newest, err
-	}
-	if c.Path == "" {
-		return 0, fault.CannotOpen("start one: grantkeeper serve", "no server runs that knows the numbers of retired keys")
-	}
-	info, err := store.Inspect(ctx, c.Path)
-	if errors.Is(err, os.ErrNotExist) {
-		return 0, nil
-	} else if err != nil {
-		return 0, server.OpenError(err)
-	}
-	for n := range info.Keys {
-		newest = max(newest, n)
-	}
-	for _, n := range info.Retired {
-		newest = max(newest, n)
-	}
-	return newest, nil
-}
-
 func keysRotateCommand(g *global) *cobra.Command {
 	var at *remote.At
 	var change *changeOptions
@@ -197,7 +123,7 @@ goes on to work.`,
 			if err != nil {
 				return err
 			}
-			var k listedKey
+			var k remote.Key
 			if err := server.Do(c.Context(), http.MethodPost, "/v1/keys/rotate", nil, map[string]string{"reason": change.reason}, &k); err != nil {
 				return err
 			}
@@ -248,8 +174,17 @@ func runRetire(g *global, c *cobra.Command, number string, at remote.At, change 
 	if err != nil {
 		return err
 	}
-	k, err := retireKey(server, g, c, number, change)
+	k, keep, err := server.Retirable(c.Context(), number)
 	if err != nil {
+		return err
+	}
+	if keep != "" && !change.yes {
+		g.say(c, keep)
+	}
+	if err := change.confirm(c, "Retire key "+number+" and end "+terminal.Plural(k.Approvals, "approval")+"?"); err != nil {
+		return err
+	}
+	if k, err = server.Retire(c.Context(), number, change.reason); err != nil {
 		return err
 	}
 	err = errors.New("it is another installation's, by --operator")
@@ -264,47 +199,6 @@ func runRetire(g *global, c *cobra.Command, number string, at remote.At, change 
 	}
 	_, err = fmt.Fprintf(c.OutOrStdout(), "key %d retired, %s ended\n", k.Number, terminal.Plural(*k.Ended, "approval"))
 	return err
-}
-
-// retireKey says which backups need the key, asks, with how many approvals would
-// end, and has it done.
-func retireKey(c *remote.Server, g *global, command *cobra.Command, number string, change changeOptions) (listedKey, error) {
-	ctx := command.Context()
-	keys, err := keysOf(ctx, c)
-	if err != nil {
-		return listedKey{}, err
-	}
-	at := slices.IndexFunc(keys, func(k listedKey) bool { return k.ID == number })
-	if at < 0 {
-		return listedKey{}, &fault.Error{Code: fault.Unknown, What: "there is no key " + number, Hint: "see: grantkeeper keys list"}
-	}
-	if keys[at].State == "seals" {
-		return listedKey{}, &fault.Error{Code: fault.State, What: "key " + number + " seals, so it cannot retire", Hint: "run: grantkeeper keys add, then keys rotate"}
-	}
-	if keys[at].State != "retired" && !change.yes {
-		g.say(command, keepCopy(keys, keys[at].Number))
-	}
-	if err := change.confirm(command, "Retire key "+number+" and end "+terminal.Plural(keys[at].Approvals, "approval")+"?"); err != nil {
-		return listedKey{}, err
-	}
-	var done listedKey
-	err = c.Patient().Do(ctx, http.MethodPost, "/v1/keys/"+number+"/retire", nil, map[string]string{"reason": change.reason}, &done)
-	if err == nil && done.Ended == nil {
-		err = c.Stranger()
-	}
-	return done, err
-}
-
-// keepCopy says which backups need a key that retires: it is nowhere then but
-// where somebody has copied it.
-func keepCopy(keys []listedKey, number int) string {
-	oldest := 0 // of those that stay: a backup that has it can do without the other
-	for _, k := range keys {
-		if k.Number != number && k.State != "retired" && (oldest == 0 || k.Number < oldest) {
-			oldest = k.Number
-		}
-	}
-	return fmt.Sprintf("Backups made before key %d was added cannot be restored without key %d, on PostgreSQL none made before now: keep a copy of it as long as them.", oldest, number)
 }
 
 // takeOut removes a retired key from the key file of this machine, if it is in

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -65,10 +66,10 @@ func TestRotationWhileClientsRefresh(t *testing.T) {
 		}
 	}
 	for number := 2; number <= 4; number++ {
-		if got, err := addKey(t.Context(), installation, server, "drill"); got != number || err != nil {
+		if got, err := remote.AddKey(t.Context(), installation, server, "drill"); got != number || err != nil {
 			t.Fatalf("added key %d, %v", got, err)
 		}
-		var sealing, retired listedKey
+		var sealing, retired remote.Key
 		if err := server.Do(t.Context(), "POST", "/v1/keys/rotate", nil, map[string]string{}, &sealing); err != nil || sealing.Number != number {
 			t.Fatalf("rotated to %+v, %v", sealing, err)
 		}
@@ -80,7 +81,7 @@ func TestRotationWhileClientsRefresh(t *testing.T) {
 	all()
 	stop.Store(true)
 	wg.Wait()
-	keys, err := keysOf(t.Context(), server)
+	keys, err := server.Keys(t.Context())
 	if err != nil || len(keys) != 4 || keys[3].State != "seals" || keys[3].Approvals != len(clients) || keys[2].State != "retired" {
 		t.Errorf("%+v %v", keys, err)
 	}
@@ -103,11 +104,11 @@ func TestRetireSaysToKeepACopy(t *testing.T) {
 		return stderr.String(), code
 	}
 	for range 2 {
-		if _, err := addKey(t.Context(), installation, server, ""); err != nil {
+		if _, err := remote.AddKey(t.Context(), installation, server, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := server.Do(t.Context(), "POST", "/v1/keys/rotate", nil, map[string]string{}, &listedKey{}); err != nil {
+	if err := server.Do(t.Context(), "POST", "/v1/keys/rotate", nil, map[string]string{}, &remote.Key{}); err != nil {
 		t.Fatal(err)
 	}
 	const copies = "Backups made before key %d was added cannot be restored without key %d, on PostgreSQL none made before now: keep a copy of it as long as them.\n"
@@ -147,5 +148,27 @@ func TestEditKeysKeepsModeAndSecrets(t *testing.T) {
 	left, err := filepath.Glob(filepath.Dir(name) + "/*")
 	if err != nil || len(left) != 1 {
 		t.Errorf("%v %v", left, err)
+	}
+}
+
+// Who has lost the key file is led to a way that goes on, and never back to where they were.
+func TestReplaceLostSaysWhatToDo(t *testing.T) {
+	dir, _ := migrating(t)
+	key := filepath.Join(dir, "secret.key")
+	for _, tt := range []struct {
+		what, says string
+		make       func() error
+	}{
+		{"cut off", "move this one away: grantkeeper keys replace-lost", func() error { return os.WriteFile(key, []byte("abc"), 0o600) }},
+		{"a link to nothing", "mend that link; or remove it", func() error { return errors.Join(os.Remove(key), os.Symlink(filepath.Join(dir, "none", "key"), key)) }},
+		{"gone", "Key 1 is lost.", func() error { return os.Remove(key) }},
+	} {
+		if err := tt.make(); err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		if run([]string{"keys", "replace-lost", "--dry-run", "-c", filepath.Join(dir, "grantkeeper.toml")}, &out, &out); !strings.Contains(out.String(), tt.says) {
+			t.Errorf("%s: %s", tt.what, out.String())
+		}
 	}
 }

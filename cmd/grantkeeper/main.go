@@ -33,8 +33,7 @@ func runOn(stdin io.Reader, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	err := root.Execute()
 	if out.err != nil { // whatever became of the command, nobody has its data
-		var at *fs.PathError
-		if errors.As(out.err, &at) {
+		if at, ok := errors.AsType[*fs.PathError](out.err); ok {
 			out.err = at.Err
 		}
 		err = fault.CannotOpen("see where it leads", "standard output: %v", out.err)
@@ -86,7 +85,7 @@ func rootCommand(stderr io.Writer) *cobra.Command {
 		return fault.WrongUse("see: "+c.CommandPath()+" --help", "%v", err)
 	})
 	for _, c := range []*cobra.Command{
-		devCommand(g), demoCommand(g), serveCommand(g), initCommand(g), configCommand(g),
+		devCommand(g), demoCommand(g), connectCommand(g), serveCommand(g), initCommand(g), configCommand(g),
 		clientCommand(g), approvalCommand(g), personCommand(g), organizationCommand(g), directoryCommand(g), serviceCommand(g),
 		eventsCommand(g), activityCommand(g), attemptsCommand(g), tokenCommand(g), operatorCommand(g),
 		doctorCommand(g), migrateCommand(g, store.Migrations()), backupCommand(g), keysCommand(g), gcCommand(g),

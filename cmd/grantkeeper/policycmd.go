@@ -76,29 +76,10 @@ func (g *global) policyIn(c *cobra.Command) func(io.Writer, map[string]any) {
 			verb = "would do"
 		}
 		effects, _ := answer["effects"].([]any)
-		for _, one := range effectsInWords(effects) {
+		for _, one := range remote.EffectsInWords(effects) {
 			fmt.Fprintf(w, "%s: %s\n", verb, one)
 		}
 	}
-}
-
-// effectsInWords says what saving rules does, a line for each effect.
-func effectsInWords(effects []any) (all []string) {
-	for _, one := range effects {
-		e, _ := one.(map[string]any)
-		n, _ := e["connections"].(float64)
-		what := terminal.Plural(int(n), "connection")
-		switch {
-		case e["host"] != nil:
-			what += " to " + terminal.InWords(e["host"]) + ": ended for good, because it is blocked"
-		case e["ceiling"] != nil:
-			what += ": less access, by " + terminal.InWords(e["ceiling"])
-		default:
-			what += ": an end on " + terminal.TimeOf(e["ends_at"])
-		}
-		all = append(all, what)
-	}
-	return all
 }
 
 func policySet(g *global) *cobra.Command {
@@ -157,7 +138,7 @@ func (g *global) setPolicy(c *cobra.Command, o *serverChange, argument string, r
 				return err
 			}
 			if len(would.Effects) > 0 {
-				if err := o.confirm(c, "This does to connections: "+strings.Join(effectsInWords(would.Effects), "; ")+"."); err != nil {
+				if err := o.confirm(c, "This does to connections: "+strings.Join(remote.EffectsInWords(would.Effects), "; ")+"."); err != nil {
 					return err
 				}
 			}

@@ -131,6 +131,3 @@ func machineClock() func() time.Time {
 	}
 	return func() time.Time { return time.Now().Add(ahead) }
 }
-
-// interrupted is the end by a signal.
-func interrupted(by os.Signal) error { return server.Interrupted(by) }

@@ -158,9 +158,9 @@ func TestServePreregistersClients(t *testing.T) {
 	key := write(t, "secret.key", strings.Repeat("0f1e2d3c", 8), 0o600)
 	start := func(ids ...string) (string, func()) {
 		base, _, stop := startServe(t, "http", func(c *config.Config) {
-			c.Database.URL, c.SecretKeyFile, c.Clients = data, key, nil
+			c.Database.URL, c.SecretKeyFile, c.Clients.Preregistered = data, key, nil
 			for _, id := range ids {
-				c.Clients = append(c.Clients, config.Client{ID: id, Name: "Name", RedirectURIs: []string{"https://assistant.example/cb"}})
+				c.Clients.Preregistered = append(c.Clients.Preregistered, config.Client{ID: id, Name: "Name", RedirectURIs: []string{"https://assistant.example/cb"}})
 			}
 		})
 		return base, stop

@@ -1,12 +1,8 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"io"
 	"os"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,9 +24,6 @@ func serviceCommand(g *global) *cobra.Command {
 		Annotations: map[string]string{"next": "grantkeeper service tools"},
 	}, serviceTools(g))
 }
-
-// listWithin bounds all that service tools asks of an MCP server.
-const listWithin = 30 * time.Second
 
 func serviceTools(g *global) *cobra.Command {
 	var write bool
@@ -69,7 +62,8 @@ begin with the path of its first server; GET and HEAD read, and all else changes
 			case openAPI != "":
 				return g.draftCalls(c, checked.Ruled, openAPI)
 			}
-			all, err := behind{doctor.Outside{Checked: &checked}}.connected(c.Context())
+			behind := doctor.Outside{Checked: &checked}
+			all, err := behind.ListTools(c.Context())
 			if err != nil {
 				return err
 			}
@@ -81,111 +75,13 @@ begin with the path of its first server; GET and HEAD read, and all else changes
 			if write {
 				return g.draftTools(c, checked.Ruled, all)
 			}
-			return g.listTools(c, behind{doctor.Outside{Checked: &checked}}, all)
+			return g.listTools(c, behind, all)
 		},
 	}
 	c.Flags().BoolVar(&write, "write", false, "draft rules for the tools that none names, and change no file")
 	c.Flags().StringVar(&openAPI, "openapi", "", "draft rules for the calls of an OpenAPI `FILE`, and ask no server")
 	g.wideFlag(c)
 	return c
-}
-
-// behind are the services behind, as to what their tools need.
-type behind struct{ doctor.Outside }
-
-// connected asks the MCP servers of the configuration, which needs no more than that.
-func (c behind) connected(ctx context.Context) (all []doctor.Listed, err error) {
-	for _, check := range []func() error{c.CheckServiceKey, c.CheckMCP} {
-		if err := check(); err != nil {
-			return nil, err
-		}
-	}
-	for _, one := range c.McpServers() {
-		said, err := c.toolsOf(ctx, one)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, said)
-	}
-	if len(all) == 0 {
-		return nil, fault.BadConfig("set mcp.upstream; for an API: --openapi FILE", "mcp.upstream: no MCP server is connected")
-	}
-	return all, nil
-}
-
-func (c behind) toolsOf(ctx context.Context, one config.GuardedPath) (said doctor.Listed, err error) {
-	ctx, cancel := context.WithTimeout(ctx, listWithin)
-	defer cancel()
-	f, said := c.GreetMCP(ctx, one)
-	said.Path = one.Path
-	if f.Result != "ok" {
-		return said, fault.CannotOpen(terminal.Printable(f.Fix), "%s", terminal.Printable(f.Text))
-	}
-	if said.Cut != "" && len(said.Tools) == 0 {
-		return said, fault.CannotOpen("see its log, and that it lists its tools to whoever is signed for", "%s, and lists no tools: %s", f.Text, terminal.Printable(said.Cut))
-	}
-	return said, nil
-}
-
-// needs says of a tool at a path what its calls need, as --json has it.
-func (c behind) needs(path string, t mcp.Tool) map[string]any {
-	n := c.Ruled.Needed(rules.Call{At: config.RuledAt(path), Tool: t.Name, Reads: t.Reads})
-	o := map[string]any{"path": path, "tool": t.Name, "title": t.Title, "needs": n.Access, "by_annotation": n.Hinted, "through": "", "read_only_hint": nil, "rule": nil}
-	if t.Hinted {
-		o["read_only_hint"] = t.Reads == mcp.Reads
-	}
-	why := fmt.Sprintf("no rule, service.unlisted is %s", n.Unlisted)
-	if n.Rule >= 0 {
-		o["rule"], o["touches"] = n.Rule, n.Touches
-		o["needs"], o["through"] = c.through(n)
-		why = fmt.Sprintf("rules[%d] %s touches %s", n.Rule, terminal.ShownName(n.Name), n.Touches)
-	} else {
-		o["unlisted"] = n.Unlisted
-		switch {
-		case n.Unlisted == rules.Service:
-			o["needs"] = "service decides"
-		case n.Access != "read":
-			o["needs"] = "denied"
-		default:
-			o["through"] = "every member"
-		}
-	}
-	if n.Hinted {
-		why += ", by annotation"
-	}
-	o["why"] = why
-	return o
-}
-
-// through says whom a tool asks for by its rule.
-func (c behind) through(n rules.Needed) (needs, through string) {
-	rule := c.Rules[n.Rule]
-	switch n.Touches {
-	case rules.TouchesOpen:
-		if n.Access == "change" {
-			return "denied", "no role changes what all see"
-		}
-		return n.Access, "every member"
-	case rules.TouchesPersonal:
-		return n.Access, "personal items"
-	case rules.TouchesAdmin:
-		return "denied", "admins alone"
-	case rules.TouchesNothing:
-		return "nothing", ""
-	case rules.TouchesService:
-		return "service decides", ""
-	}
-	through = "role " + rule.Role + rule.RoleName
-	if len(rule.RoleFrom) > 0 {
-		through = "role in " + strings.Join(rule.RoleFrom, " and ")
-	}
-	switch {
-	case n.Access == "read" && !rule.Private:
-		through = "every member" // decision V21
-	case n.Access == "read":
-		through += ", or its circle"
-	}
-	return n.Access, through
 }
 
 var toolColumns = []terminal.Column{
@@ -202,11 +98,11 @@ var toolColumns = []terminal.Column{
 	}},
 }
 
-func (g *global) listTools(c *cobra.Command, by behind, all []doctor.Listed) error {
+func (g *global) listTools(c *cobra.Command, by doctor.Outside, all []doctor.Listed) error {
 	items, servers, complete, columns := []any{}, []any{}, true, toolColumns
 	for _, said := range all {
 		for _, t := range said.Tools {
-			items = append(items, by.needs(said.Path, t))
+			items = append(items, by.Needs(said.Path, t))
 		}
 		servers = append(servers, map[string]any{"path": said.Path, "server": said.Name, "complete": said.Cut == ""})
 		complete = complete && said.Cut == ""

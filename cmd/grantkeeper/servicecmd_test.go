@@ -303,7 +303,7 @@ func TestDraftsOfHostileTools(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(told, "13 rules to complete, ") || strings.Count(out, "claims that it only reads\n") != len(hostileNames) || strings.Count(out, "has no rule here") != 2 {
 		t.Fatalf("%d %s\n%s", code, told, out)
 	}
-	made, err := config.ReadRules(write(t, "rules.toml", out, 0o600), "")
+	made, err := config.ReadRules(write(t, "rules.toml", out, 0o600))
 	if err != nil || made.Len() != len(hostileNames)-2 || len(made.Unreachable()) > 0 {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -361,7 +361,7 @@ func TestServiceToolsAreBounded(t *testing.T) {
 			}
 			continue
 		}
-		if made, err := config.ReadRules(write(t, "rules.toml", out+pageRules, 0o600), ""); code != 0 || err != nil || made.Len() != rules.MaxRules || !strings.Contains(out, "at most 1000 rules") {
+		if made, err := config.ReadRules(write(t, "rules.toml", out+pageRules, 0o600)); code != 0 || err != nil || made.Len() != rules.MaxRules || !strings.Contains(out, "at most 1000 rules") {
 			t.Errorf("%s: %d %v", said, code, err)
 		}
 	}
@@ -455,7 +455,7 @@ func TestDraftsOfAnAPI(t *testing.T) {
 			t.Errorf("without %q:\n%s", one, out)
 		}
 	}
-	if made, err := config.ReadRules(write(t, "rules.toml", out, 0o600), ""); err != nil || made.Len() != len(want) || len(made.Unreachable()) > 0 {
+	if made, err := config.ReadRules(write(t, "rules.toml", out, 0o600)); err != nil || made.Len() != len(want) || len(made.Unreachable()) > 0 {
 		t.Errorf("%v", err)
 	}
 	_, told, _ = typed("service", "tools", "--openapi", write(t, "none.json", `{"openapi":"3.0.3","paths":{}}`, 0o600), "-c", configFile)

@@ -15,7 +15,7 @@ import simple from "simple-oauth2";
 import { OAuth2Client, generateCodeVerifier } from "@badgateway/oauth2-client";
 import { refreshOnce } from "./refresh.mjs"; // docs/examples
 
-const [which, base, redirect] = process.argv.slice(2);
+const [which, base, redirect, metadataURL] = process.argv.slice(2);
 const endpoint = base + "/api/v5/mcp";
 const me = base + "/api/v5/me";
 
@@ -54,6 +54,7 @@ class Provider {
 		grant_types: ["authorization_code", "refresh_token"], response_types: ["code"], token_endpoint_auth_method: "client_secret_post",
 	};
 	registrations = 0;
+	clientMetadataUrl = metadataURL; // undefined registers
 	get redirectUrl() { return redirect; }
 	state() { return this.sent = `${randomBytes(16).toString("hex")} <"'&+%>é`; }
 	clientInformation() { return this.client; }
@@ -90,7 +91,8 @@ async function mcp() {
 		return { client, transport };
 	};
 	const { client, transport } = await connect();
-	assert.equal(provider.client.token_endpoint_auth_method, "none");
+	if (metadataURL) assert.equal(provider.client.client_id, metadataURL);
+	else assert.equal(provider.client.token_endpoint_auth_method, "none");
 	assert.equal(client.getServerVersion().name, "Svalinn");
 	assert.equal(transport.sessionId, undefined);
 	await client.ping();
@@ -274,6 +276,75 @@ async function openidClient() {
 	await assert.rejects(openid.refreshTokenGrant(config, next.refresh_token), (e) => e.error === "invalid_grant");
 }
 
+// With a key of the client's (RFC 9449): both ask again by themselves, or when they are
+// told to, with the nonce that they are given, and take access tokens as the Bearer
+// tokens that they are.
+async function oauth4webapiDPoP() {
+	const http = { [oauth.allowInsecureRequests]: true };
+	const server = await oauth.processDiscoveryResponse(new URL(base), await oauth.discoveryRequest(new URL(base), { algorithm: "oauth2", ...http }));
+	for (const alg of ["ES256", "Ed25519", "RS256", "PS256"]) {
+		assert(server.dpop_signing_alg_values_supported.includes(alg));
+		const client = { client_id: await register() };
+		const holds = async () => oauth.DPoP(client, await oauth.generateKeyPair(alg));
+		const DPoP = await holds(), other = await holds();
+		const verifier = oauth.generateRandomCodeVerifier(), state = oauth.generateRandomState();
+		const url = new URL(server.authorization_endpoint);
+		url.search = new URLSearchParams({
+			client_id: client.client_id, redirect_uri: redirect, response_type: "code", state, dpop_jkt: await DPoP.calculateThumbprint(),
+			code_challenge: await oauth.calculatePKCECodeChallenge(verifier), code_challenge_method: "S256",
+		});
+		const answer = oauth.validateAuthResponse(server, client, await visit(url), state);
+		let nonces = 0;
+		const again = async (request) => {
+			try {
+				return await request();
+			} catch (e) {
+				if (!oauth.isDPoPNonceError(e)) throw e;
+				nonces++;
+				return await request();
+			}
+		};
+		const exchange = (options) => again(async () => oauth.processAuthorizationCodeResponse(server, client,
+			await oauth.authorizationCodeGrantRequest(server, client, oauth.None(), answer, redirect, verifier, { ...http, ...options })));
+		const refresh = (t, options) => again(async () => oauth.processRefreshTokenResponse(server, client,
+			await oauth.refreshTokenGrantRequest(server, client, oauth.None(), t, { ...http, ...options })));
+		const refused = (f) => assert.rejects(f, (e) => e instanceof oauth.ResponseBodyError && e.error === "invalid_grant");
+		await refused(exchange({})); // the code is for the key
+		await refused(exchange({ DPoP: other }));
+		const tokens = await exchange({ DPoP });
+		assert.equal(tokens.token_type, "bearer");
+		assert.equal((await fetch(me, bearer(tokens.access_token))).status, 200);
+		const first = await refresh(tokens.refresh_token, { DPoP });
+		for (const stolen of [tokens, first]) {
+			await refused(refresh(stolen.refresh_token, {}));
+			await refused(refresh(stolen.refresh_token, { DPoP: other }));
+		}
+		const next = await refresh(first.refresh_token, { DPoP }); // nothing has ended
+		assert.equal((await fetch(me, bearer(next.access_token))).status, 200);
+		assert.equal(nonces, 2); // the first of each key: every answer brings the next
+		await ask("expire");
+		await refresh(next.refresh_token, { DPoP });
+		assert.equal(nonces, 3); // that one was old
+	}
+}
+
+async function openidClientDPoP() {
+	const execute = [openid.allowInsecureRequests];
+	const config = await openid.dynamicClientRegistration(new URL(base), { client_name: which, redirect_uris: [redirect], token_endpoint_auth_method: "none" }, openid.None(), { algorithm: "oauth2", execute });
+	const DPoP = openid.getDPoPHandle(config, await openid.randomDPoPKeyPair());
+	const pkceCodeVerifier = openid.randomPKCECodeVerifier(), expectedState = openid.randomState();
+	const url = openid.buildAuthorizationUrl(config, {
+		redirect_uri: redirect, state: expectedState, code_challenge: await openid.calculatePKCECodeChallenge(pkceCodeVerifier), code_challenge_method: "S256",
+	});
+	const tokens = await openid.authorizationCodeGrant(config, await visit(url), { pkceCodeVerifier, expectedState }, undefined, { DPoP });
+	await assert.rejects(openid.refreshTokenGrant(config, tokens.refresh_token), (e) => e.error === "invalid_grant");
+	await ask("expire");
+	const next = await openid.refreshTokenGrant(config, tokens.refresh_token, undefined, { DPoP });
+	assert.equal((await openid.fetchProtectedResource(config, next.access_token, new URL(me), "GET")).status, 200);
+	await openid.tokenRevocation(config, next.refresh_token);
+	await assert.rejects(openid.refreshTokenGrant(config, next.refresh_token, undefined, { DPoP }), (e) => e.error === "invalid_grant");
+}
+
 // openidClient5 is the line before, which finds no authorization server by its
 // issuer unless it is one of OpenID: it is given the document's address.
 async function openidClient5() {
@@ -350,6 +421,6 @@ async function badgateway() {
 	assert.equal((await fetch(me, bearer(token.accessToken))).status, 401);
 }
 
-const said = await { mcp, mcp2, mcpOld, oauth4webapi, openidClient, openidClient5, authJS, simpleOAuth2, badgateway }[which]();
+const said = await { mcp, mcp2, mcpOld, oauth4webapi, oauth4webapiDPoP, openidClient, openidClientDPoP, openidClient5, authJS, simpleOAuth2, badgateway }[which]();
 console.log("done", said ?? "");
 process.exit(0);

@@ -33,6 +33,6 @@ func TestPgbouncer(t *testing.T) {
 	m.work(l, restart, restart, restart, kill(s.cluster), fault{"database killed", s.restart}, fault{"connections ended", s.endConnections})
 	s.all()
 	l.stop()
-	l.verdict(t, 0)
+	l.verdict(t)
 	t.Logf("faults: %v", m.made)
 }

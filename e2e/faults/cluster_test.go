@@ -1,7 +1,9 @@
 package faults
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
@@ -93,9 +95,10 @@ type cluster struct {
 // A place is where a node runs, and with what.
 type place struct {
 	binary   string
-	database string   // URL
-	limiter  string   // URL of the shared counter; may be empty
-	segment  *segment // its own network; nil is this machine's
+	database string        // URL
+	limiter  string        // URL of the shared counter; may be empty
+	segment  *segment      // its own network; nil is this machine's
+	patience time.Duration // of those who ask; zero is 8 s
 }
 
 // A node is one server process, which is started again whenever it ends.
@@ -177,7 +180,7 @@ level = "warn"
 `, c.host, c.secret, n.address, client, n.operator, c.operators, at.database, at.limiter))
 	dial := &net.Dialer{Timeout: 2 * time.Second}
 	n.http = &http.Client{
-		Timeout:       8 * time.Second,
+		Timeout:       cmp.Or(at.patience, 8*time.Second),
 		Transport:     &http.Transport{DialContext: dial.DialContext, MaxIdleConnsPerHost: 64},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -276,13 +279,31 @@ func (c *cluster) stop() {
 		}
 		n.http.CloseIdleConnections()
 		n.log.Close()
-		text, _ := os.ReadFile(n.log.Name())
-		for _, bad := range []string{"DATA RACE", "panic:", "goroutine "} {
-			if at := strings.Index(string(text), bad); at >= 0 {
-				c.t.Errorf("node %d logged %s:\n%.4000s", i, bad, text[at:])
-			}
+		if bad := badLine(n.log.Name()); bad != "" {
+			c.t.Errorf("node %d logged %s", i, bad)
 		}
 	}
+}
+
+// badLine finds in a log, which may be long, what no node may write, with what follows.
+func badLine(name string) string {
+	log, err := os.Open(name)
+	if err != nil {
+		return err.Error()
+	}
+	defer log.Close()
+	lines, found := bufio.NewScanner(log), ""
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() && len(found) < 4000 {
+		line := lines.Text()
+		if found != "" || strings.Contains(line, "DATA RACE") || strings.Contains(line, "panic:") || strings.Contains(line, "goroutine ") {
+			found += line + "\n"
+		}
+	}
+	if err := lines.Err(); err != nil {
+		found += err.Error()
+	}
+	return found
 }
 
 // ready waits until a node says that it is.
@@ -320,7 +341,11 @@ func (c *cluster) furnish(people int) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if a := c.nodes[0].operate("POST", "/v1/directory", string(b)); a.status != 200 {
+	a := c.nodes[0].operate("POST", "/v1/directory", string(b))
+	for end := time.Now().Add(time.Minute); a.status == http.StatusServiceUnavailable && time.Now().Before(end); a = c.nodes[0].operate("POST", "/v1/directory", string(b)) {
+		time.Sleep(time.Second)
+	}
+	if a.status != 200 {
 		c.t.Fatalf("directory: %v", a)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 var (
 	lasting = flag.Duration("for", 12*time.Second, "how long each test makes faults")
+	many    = flag.Int("at", 24, "approvals at once that three nodes have without a pooler, of 5/3 as many people")
 	seed    = flag.Uint64("seed", 0, "of the order of the faults; 0 is a new one")
 )
 
@@ -117,6 +118,6 @@ func TestF11_Embedded(t *testing.T) {
 	m.work(l, kill(c), freeze(c, 300, 1500))
 	c.ready(c.nodes[0])
 	l.stop()
-	l.verdict(t, 0)
+	l.verdict(t)
 	t.Logf("faults: %v", m.made)
 }

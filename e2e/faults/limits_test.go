@@ -23,10 +23,15 @@ func registrations(nodes []*node, address string, n int) (passed int) {
 // eventually waits for something that nodes notice by themselves.
 func eventually(t *testing.T, what string, is func(try int) bool) {
 	t.Helper()
-	end := time.Now().Add(90 * time.Second)
+	within(t, 90*time.Second, what, is)
+}
+
+func within(t *testing.T, most time.Duration, what string, is func(try int) bool) {
+	t.Helper()
+	end := time.Now().Add(most)
 	for try := 0; !is(try); try++ {
 		if time.Now().After(end) {
-			t.Fatalf("not within 90 s: %s", what)
+			t.Fatalf("not within %v: %s", most, what)
 		}
 		time.Sleep(200 * time.Millisecond)
 	}

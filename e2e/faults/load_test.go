@@ -8,6 +8,7 @@ import (
 	mrand "math/rand/v2"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,11 +28,22 @@ type load struct {
 	people chan *person // who is free: a person has one approval at a time
 	group  sync.WaitGroup
 
-	mu    sync.Mutex
-	lives []*life
+	// old is how long ago that may have been which a check is answered from.
+	old time.Duration
+
+	mu   sync.Mutex
+	kept []*life // oldest first, at most maxKept
+	sums sums
 
 	lived, asked, unanswered, unavailable, unsent, refused atomic.Int64
 }
+
+// maxKept bounds how many histories are in memory: the oldest is judged and forgotten when
+// another one has been lived through. It has been asked about long after its end then.
+const maxKept = 64
+
+// sums are what was seen of the lives that were judged.
+type sums struct{ lives, operations, ended, wrong, stale int }
 
 // A person has a browser, and may be signed in.
 type person struct {
@@ -74,6 +86,7 @@ func (l *load) enough() bool { return l.lived.Load() > least }
 
 // run keeps so many approvals alive until stop.
 func (l *load) run(at int) {
+	go l.tell()
 	for range at {
 		l.group.Go(func() {
 			client := ""
@@ -82,8 +95,10 @@ func (l *load) run(at int) {
 			}
 			for !l.over() {
 				p := <-l.people
-				l.live(client, p)
-				l.lived.Add(1)
+				if x := l.live(client, p); x != nil {
+					l.lived.Add(1)
+					l.keep(x)
+				}
 				l.people <- p
 			}
 		})
@@ -122,18 +137,14 @@ func random() string {
 
 // live is one approval's life: a person approves, several askers use the tokens
 // at all nodes, and at the end everybody is asked once more.
-func (l *load) live(client string, p *person) {
+func (l *load) live(client string, p *person) *life {
 	x := &life{load: l, person: p, client: client, verifier: random()}
 	for x.code = x.approve(); x.code == ""; x.code = x.approve() {
 		if l.over() {
-			return
+			return nil
 		}
 		l.pause()
 	}
-	l.mu.Lock()
-	l.lives = append(l.lives, x)
-	l.mu.Unlock()
-
 	if mrand.IntN(8) == 0 { // the code is sent at once to two nodes
 		var both sync.WaitGroup
 		for by := range 2 {
@@ -158,8 +169,71 @@ func (l *load) live(client string, p *person) {
 	if p.leaves {
 		x.leave()
 	}
-	for _, n := range l.c.serving() {
-		x.check(0, n)
+	x.checkAll()
+	return x
+}
+
+// checkAll asks every node.
+func (x *life) checkAll() {
+	for by, n := range x.c.serving() {
+		x.check(by, n)
+	}
+}
+
+// keep keeps what was lived through, and judges the oldest where that is too many: its
+// client ends it first, unless it has ended.
+func (l *load) keep(x *life) {
+	var oldest *life
+	l.mu.Lock()
+	if l.kept = append(l.kept, x); len(l.kept) > maxKept {
+		oldest = l.kept[0]
+		l.kept = append([]*life{}, l.kept[1:]...)
+	}
+	l.mu.Unlock()
+	if oldest == nil {
+		return
+	}
+	for tries := 0; !oldest.ended() && tries < 10 && !l.over(); tries++ {
+		oldest.revoke(0)
+	}
+	oldest.checkAll()
+	l.judge(oldest)
+}
+
+// ended reports whether somebody was told that it has.
+func (x *life) ended() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, o := range x.history {
+		in := o.Input.(asked)
+		if o.Output == no || o.Output == yes && (in.kind == "revoke" || in.kind == "end") {
+			return true
+		}
+	}
+	return len(x.access) == 0
+}
+
+// judge checks a history, of which only the sums stay.
+func (l *load) judge(x *life) {
+	var fault string
+	stale := 0
+	if l.old > 0 {
+		fault, stale = x.history.bounded(l.old)
+	} else {
+		fault = x.history.fault()
+	}
+	ended := x.ended()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sums.lives, l.sums.operations, l.sums.stale = l.sums.lives+1, l.sums.operations+len(x.history), l.sums.stale+stale
+	if ended {
+		l.sums.ended++
+	}
+	if fault == "" {
+		return
+	}
+	if l.sums.wrong++; l.sums.wrong <= 3 {
+		l.c.t.Errorf("%s:\n%s", fault, x.history)
 	}
 }
 
@@ -429,55 +503,75 @@ func fields(page []byte, with string) url.Values {
 	return nil
 }
 
-// verdict asks about every approval once more at each node, now that all is well
-// again, and checks its history. With old, a check may be answered from what was so
-// long ago.
-func (l *load) verdict(t *testing.T, old time.Duration) {
+// verdict asks about every approval that is kept once more at each node, now that all is
+// well again, and says what came of all.
+func (l *load) verdict(t *testing.T) {
 	t.Helper()
 	var group sync.WaitGroup
 	turns := make(chan struct{}, 8)
-	for _, x := range l.lives {
+	for _, x := range l.kept {
 		group.Go(func() {
 			turns <- struct{}{}
-			for by, n := range l.c.serving() {
-				x.check(by, n)
-			}
+			x.checkAll()
+			l.judge(x)
 			<-turns
 		})
 	}
 	group.Wait()
-	operations, ended, wrong, stale := 0, 0, 0, 0
-	for _, x := range l.lives {
-		operations += len(x.history)
-		if n := len(x.history); n > 0 && x.history[n-1].Output == no {
-			ended++
-		}
-		var fault string
-		if old > 0 {
-			late := 0
-			fault, late = x.history.bounded(old)
-			stale += late
-		}
-		if old == 0 {
-			fault = x.history.fault()
-		}
-		if fault != "" {
-			if wrong++; wrong <= 3 {
-				t.Errorf("%s:\n%s", fault, x.history)
-			}
-		}
+	s := l.sums
+	if s.wrong > 3 {
+		t.Errorf("%d histories are wrong", s.wrong)
 	}
-	if wrong > 3 {
-		t.Errorf("%d histories are wrong", wrong)
+	took := time.Since(l.start)
+	t.Logf("%d approvals, %d of them ended; %d operations, %.0f a second: %d in histories, %d refused, %d told to come back, %d without an answer; %d histories that the protocol does not allow",
+		s.lives, s.ended, l.asked.Load(), float64(l.asked.Load())/took.Seconds(), s.operations, l.refused.Load(), l.unavailable.Load(), l.unanswered.Load(), s.wrong)
+	if l.old > 0 {
+		t.Logf("%d checks were answered from what was, at most %v before", s.stale, l.old)
 	}
-	t.Logf("%d approvals, %d of them ended; %d operations: %d in histories, %d refused, %d told to come back, %d without an answer; %d histories that the protocol does not allow",
-		len(l.lives), ended, l.asked.Load(), operations, l.refused.Load(), l.unavailable.Load(), l.unanswered.Load(), wrong)
-	if old > 0 {
-		t.Logf("%d checks were answered from what was, at most %v before", stale, old)
-	}
-	if len(l.lives) < least || ended == 0 || old > 0 && stale == 0 {
+	if s.lives < least || s.ended == 0 || l.old > 0 && s.stale == 0 {
 		t.Error("too little happened for this to mean anything")
 	}
+}
+
+// tell says every minute how far it is, and what memory it takes.
+func (l *load) tell() {
+	for every := time.NewTicker(time.Minute); ; {
+		select {
+		case <-l.done:
+			every.Stop()
+			return
+		case <-every.C:
+		}
+		l.mu.Lock()
+		s, kept := l.sums, len(l.kept)
+		l.mu.Unlock()
+		var nodes int64
+		for _, n := range l.c.nodes {
+			nodes += n.resident()
+		}
+		asked, took := l.asked.Load(), time.Since(l.start).Round(time.Second)
+		l.c.t.Logf("%v: %d operations, %.0f a second; %d approvals judged, %d wrong, %d kept; memory: %d MiB here, %d MiB at the nodes",
+			took, asked, float64(asked)/took.Seconds(), s.lives, s.wrong, kept, residentOf(os.Getpid())>>20, nodes>>20)
+	}
+}
+
+// resident is the physical memory of the node's process now, in bytes.
+func (n *node) resident() int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.process == nil || n.process.Process == nil {
+		return 0
+	}
+	return residentOf(n.process.Process.Pid)
+}
+
+// residentOf is that of any process; 0 where there is none.
+func residentOf(pid int) (bytes int64) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if _, rest, found := strings.Cut(string(text), "VmRSS:"); found {
+		fmt.Sscan(rest, &bytes)
+	}
+	return bytes << 10
 }
 
 // tally counts faults by kind.

@@ -472,6 +472,11 @@ func TestCanonicalForm(t *testing.T) {
 	if got, err := chain.ReadEntry(line); err != nil || got.Sum() != e.Sum() {
 		t.Errorf("what JSON repairs has another hash: %v", err)
 	}
+	nul, held := e, e
+	nul.Detail, held.Detail = "a\x00\x00b\xff", "a\uFFFD\uFFFDb\uFFFD"
+	if nul.Sum() != held.Sum() {
+		t.Error("what PostgreSQL holds of an entry has another hash")
+	}
 }
 
 func TestFindAnchors(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/strictjson"
@@ -84,8 +85,9 @@ const IDLen = 24
 // IsID reports whether a text has the form of an entry's ID.
 func IsID(id string) bool { return len(id) == IDLen && isHex(id) }
 
-// Sum is over all that the entry says. Bytes that are not UTF-8 count as U+FFFD, as
-// JSON writes them.
+// Sum is over all that the entry says. Bytes that are not UTF-8 count as U+FFFD, as JSON
+// writes them, and so does NUL: PostgreSQL holds neither, and an entry that is copied
+// there is the same one.
 func (e Entry) Sum() Sum {
 	texts := []string{
 		e.ID, strconv.FormatInt(e.At, 10), e.Kind, e.Client, e.Person, e.Organization, e.Approval,
@@ -93,8 +95,9 @@ func (e Entry) Sum() Sum {
 	}
 	for i, t := range texts {
 		if !utf8.ValidString(t) {
-			texts[i] = string([]rune(t))
+			t = string([]rune(t))
 		}
+		texts[i] = strings.ReplaceAll(t, "\x00", "\uFFFD")
 	}
 	return sumOf("journal entry", texts...)
 }

@@ -50,6 +50,16 @@ func TestAttemptsInTheConsole(t *testing.T) {
 	for _, path := range paths {
 		texts += b.asks("GET", path[1], nil).want(200).body
 	}
+	if strings.Contains(texts, "by the address") {
+		t.Error("it is said of what nothing was joined to")
+	}
+	alone := attempt.Observation{At: at + 2600, Step: attempt.Challenge, Outcome: attempt.Done, Keys: attempt.Keys{Address: "203.0.113.9"}}
+	o.Do(o.Store.AddAttempts(o.Context(), []attempt.Record{attempt.Merge(attempt.Of(alone), walk)}, nil))
+	rows, _, err := o.Store.Attempts(o.Context(), store.AttemptFilter{Find: "203.0.113.9"})
+	if o.Do(err); len(rows) != 1 {
+		t.Fatalf("%d attempts", len(rows))
+	}
+	b.asks("GET", "/attempts/"+rows[0].ID, nil).want(200).says("Some of it was joined by the address")
 	for _, want := range []string{"Reason: <code>pkce_mismatch</code>", "Reason: <code>redirect_uri_loopback</code>", "What to do (client)", "8. Token", "Not reached", "Not seen", "1 s"} {
 		if !strings.Contains(texts, want) {
 			t.Errorf("no %q", want)

@@ -32,7 +32,7 @@ func newClientRow(c client.Client, now time.Time) clientRow {
 		r.Registered.Text = "preset"
 	}
 	if len(c.RedirectURIs) > 0 {
-		r.Host = page.HostOf(c.RedirectURIs[0]).String()
+		r.Host = page.NewApp(c, c.RedirectURIs[0]).Host.String()
 	}
 	return r
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -64,9 +65,7 @@ func (f *far) idToken(t *testing.T) string {
 		return ""
 	}
 	claims := map[string]any{"iss": f.URL, "sub": "7", "aud": "gk", "exp": f.now().Add(time.Hour).Unix(), "iat": f.now().Unix(), "nonce": f.nonce}
-	for name, value := range f.email {
-		claims[name] = value
-	}
+	maps.Copy(claims, f.email)
 	text, err := json.Marshal(claims)
 	if err != nil {
 		t.Error(err)
@@ -171,6 +170,9 @@ func TestSignInAtAProvider(t *testing.T) {
 	set(now)
 	one.asks("GET", "/", nil).want(303)
 	set(namedOperators())
+	one.asks("GET", "/", nil).want(303) // it has ended
+	one = fresh()
+	one.asks("GET", one.goes(f, "/"), nil).want(303)
 	one.asks("GET", "/", nil).want(200)
 	o.api.Ways = nil // the provider is not configured any more
 	one.asks("GET", "/", nil).want(303)

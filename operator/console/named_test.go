@@ -305,6 +305,9 @@ func TestSessionsEnd(t *testing.T) {
 		if set(now); b.asks("GET", "/", nil).code != 303 {
 			t.Errorf("%s: still signed in", what)
 		}
+		if set(namedOperators()); b.asks("GET", "/", nil).code != 303 {
+			t.Errorf("%s, and as before: signed in again", what)
+		}
 	}
 	set(namedOperators())
 	b = o.signedIn("ingrid")

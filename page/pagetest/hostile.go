@@ -1,6 +1,7 @@
 package pagetest
 
 import (
+	"maps"
 	"net/url"
 	"strings"
 )
@@ -27,9 +28,7 @@ func (s *Site) HostileOwn(person, at string, form url.Values, unchanged func() b
 	token := func(b *Browser) string { return b.Site.Ring.FormToken(b.Cookies[b.CookieName("session")]) }
 	with := func(csrf string) url.Values {
 		f := url.Values{}
-		for name, values := range form {
-			f[name] = values
-		}
+		maps.Copy(f, form)
 		f.Del("csrf")
 		if csrf != "" {
 			f.Set("csrf", csrf)

@@ -11,6 +11,7 @@ import (
 	"encoding/base64"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -275,9 +276,7 @@ type Shown struct {
 func (b *Browser) Send(method, target string, body io.Reader) *Shown {
 	b.Site.T.Helper()
 	r := httptest.NewRequest(method, b.Site.At+target, body)
-	for name, values := range b.Header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, b.Header)
 	if body != nil && r.Header.Get("Content-Type") == "" {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}

@@ -2,6 +2,7 @@ package pagetest
 
 import (
 	"context"
+	"maps"
 	"net/url"
 	"strconv"
 	"strings"
@@ -102,9 +103,7 @@ func (s *Site) Asserts(q url.Values, person string, change func(*identity.Assert
 // Many is a form with n more fields.
 func Many(form url.Values, n int) url.Values {
 	out := url.Values{}
-	for k, v := range form {
-		out[k] = v
-	}
+	maps.Copy(out, form)
 	for i := range n {
 		out.Set("x"+strconv.Itoa(i), "1")
 	}

@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/outbound"
 	"github.com/grantkeeper/grantkeeper/probe"
 )
 
@@ -82,23 +83,16 @@ func newFetcher(given string, o Options) *fetcher {
 	}
 	f.transport = &http.Transport{
 		Proxy:       nil, // which would look up names by itself, where private ones cannot be seen
-		DialContext: f.dial, TLSClientConfig: &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
+		DialContext: outbound.Dialer{May: f.may, Lookup: f.find}.DialContext, TLSClientConfig: &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
 		MaxResponseHeaderBytes: maxFields, ForceAttemptHTTP2: true, IdleConnTimeout: o.Each,
 	}
 	return f
 }
 
-var errPrivate = errors.New("a private address")
-
-// dial connects to an address that may be asked. Whether the given host is public is
-// decided by its first look-up; from then on a public one leads to nothing private,
-// under whatever name.
-func (f *fetcher) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	ips, err := f.lookup(ctx, "ip", host)
+// find looks a host up. Whether the given one is public is decided by its first
+// look-up; from then on a public one leads to nothing private, under whatever name.
+func (f *fetcher) find(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	ips, err := f.lookup(ctx, network, host)
 	if err != nil {
 		return nil, err
 	}
@@ -110,18 +104,7 @@ func (f *fetcher) dial(ctx context.Context, network, address string) (net.Conn, 
 			}
 		}
 	})
-	err = errPrivate
-	for _, ip := range ips {
-		if !f.may(host, ip) {
-			continue
-		}
-		conn, failed := (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(ip.Unmap().String(), port))
-		if failed == nil {
-			return conn, nil
-		}
-		err = failed
-	}
-	return nil, err
+	return ips, nil
 }
 
 // may reports whether an address may be asked. One of the link, where clouds keep
@@ -239,13 +222,13 @@ func (f *fetcher) once(ctx context.Context, r probe.Request, at string) (probe.A
 func cause(err error) string {
 	var certificate *tls.CertificateVerificationError
 	switch {
-	case errors.Is(err, errPrivate):
+	case errors.Is(err, outbound.ErrPrivate):
 		return probe.Private
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return probe.Slow
 	case errors.As(err, &certificate), strings.Contains(err.Error(), "tls: "):
 		return probe.TLS
-	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "headers exceeded"), strings.Contains(err.Error(), "invalid header"):
+	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "malformed MIME header"), strings.Contains(err.Error(), "headers exceeded"), strings.Contains(err.Error(), "invalid header"):
 		return probe.Malformed
 	}
 	return probe.Unreachable

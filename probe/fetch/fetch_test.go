@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/outbound"
 	"github.com/grantkeeper/grantkeeper/probe"
 )
 
@@ -110,6 +111,16 @@ func drip(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// raw answers with a text, whatever that is.
+func raw(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
+			io.WriteString(conn, text)
+			conn.Close()
+		}
+	}
+}
+
 func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
 // Whatever a server does instead of an answer is one clear row, and the inquiry ends.
@@ -154,13 +165,8 @@ func TestHostileServers(t *testing.T) {
 			drip(w, r)
 		}, "challenge.status", "401"},
 		{"huge header", "/mcp", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 1<<20)) }, "target.answers", "does not answer"},
-		{"no HTTP", "/mcp", func(w http.ResponseWriter, _ *http.Request) {
-			conn, _, err := w.(http.Hijacker).Hijack()
-			if err == nil {
-				io.WriteString(conn, "SSH-2.0-x\r\n\r\n")
-				conn.Close()
-			}
-		}, "target.answers", "does not answer as HTTP"},
+		{"no HTTP", "/mcp", raw("SSH-2.0-x\r\n\r\n"), "target.answers", "does not answer as HTTP"},
+		{"a header that cannot be read", "/mcp", raw("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer \x1b[2J\r\nno colon\r\n\r\n"), "target.answers", "does not answer as HTTP"},
 		{"broken off", "/mcp", func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }, "target.answers", "does not answer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -251,7 +257,7 @@ func TestMay(t *testing.T) {
 		host, ip string
 		want     bool
 	}{
-		{true, "given.example", "203.0.113.1", true},
+		{true, "given.example", "8.8.8.8", true},
 		{true, "other.example", "8.8.8.8", true},
 		{true, "other.example", "10.0.0.1", false},
 		{true, "other.example", "::ffff:127.0.0.1", false},
@@ -285,9 +291,9 @@ func TestDial(t *testing.T) {
 	}{
 		{"127.0.0.1", "127.0.0.1", nil},
 		{"::ffff:127.0.0.1", "::ffff:127.0.0.1", nil},
-		{"203.0.113.1", "127.0.0.1", errPrivate},
-		{"127.0.0.1 203.0.113.1", "127.0.0.1", errPrivate},
-		{"127.0.0.1", "169.254.169.254", errPrivate},
+		{"8.8.8.8", "127.0.0.1", outbound.ErrPrivate},
+		{"127.0.0.1 8.8.8.8", "127.0.0.1", outbound.ErrPrivate},
+		{"127.0.0.1", "169.254.169.254", outbound.ErrPrivate},
 	} {
 		f := newFetcher("https://x.example/", Options{})
 		f.lookup = func(_ context.Context, _, host string) (all []netip.Addr, err error) {
@@ -298,10 +304,10 @@ func TestDial(t *testing.T) {
 		}
 		none, stop := context.WithCancel(t.Context())
 		stop() // the first is looked up, and not connected to
-		if _, err := f.dial(none, "tcp", "given:"+port); err == nil {
+		if _, err := f.transport.DialContext(none, "tcp", "given:"+port); err == nil {
 			t.Fatal("connected")
 		}
-		conn, err := f.dial(t.Context(), "tcp", "then:"+port)
+		conn, err := f.transport.DialContext(t.Context(), "tcp", "then:"+port)
 		if !errors.Is(err, tt.want) {
 			t.Errorf("%+v: %v", tt, err)
 		}

@@ -40,6 +40,14 @@ func (s *Buffer) String() string {
 	return s.b.String()
 }
 
+// Take gives what was written since it was asked last.
+func (s *Buffer) Take() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.b.Reset()
+	return s.b.String()
+}
+
 var given sync.Map // addresses that FreePort gave
 
 // FreePort gives an address that nobody listens on, each one once, because

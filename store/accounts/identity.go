@@ -111,9 +111,8 @@ func spend(tx *engine.Tx, what string, until time.Time) error {
 	if what == "" {
 		return nil
 	}
-	hash := sha256.Sum256([]byte(what))
-	n, err := tx.Exec(`INSERT INTO spent (hash, ends_at) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING`, hash[:], until.Unix())
-	if err == nil && n == 0 {
+	first, err := tx.Spend(sha256.Sum256([]byte(what)), until.Unix())
+	if err == nil && !first {
 		return fmt.Errorf("used before: %w", engine.ErrAnswered)
 	}
 	return err

@@ -73,6 +73,9 @@ func (u *Under) Access(a approval.Approval, used uint32) Access {
 // An APIKeyID names an API key without being it.
 type APIKeyID [sha256.Size]byte
 
+// IdentifyAPIKey names an API key, whether or not there is one.
+func IdentifyAPIKey(key string) APIKeyID { return sha256.Sum256([]byte(key)) }
+
 // APIKey gives what an API key acts as. ErrNotFound: it is not there, or has ended.
 func (m *Memory) APIKey(id APIKeyID) (Access, error) {
 	m.RLock()

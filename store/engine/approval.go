@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,6 +19,7 @@ const MaxTries = 4
 // what the move makes of it, journals that, and ends what the approval replaces.
 // moved is false when the move changes nothing. ErrNotFound: there is no such row.
 func (tx *Tx) Move(id approval.ID, m approval.Move, live bool, act Act) (a approval.Approval, v approval.Verdict, moved bool, err error) {
+	spent := !act.Proof.Given()
 	for range MaxTries {
 		var replaces string
 		if a, replaces, err = tx.Read(id, live); err != nil {
@@ -26,6 +28,15 @@ func (tx *Tx) Move(id approval.ID, m approval.Move, live bool, act Act) (a appro
 		before := a.State
 		if a.State, v = m(a, tx.Memory.Standing(a)); a.State == before {
 			return a, v, false, nil
+		}
+		if v.Proven() && !spent {
+			if spent, err = tx.Spend(act.Proof.ID, act.Proof.Until); err != nil {
+				return a, v, false, err
+			}
+			if !spent {
+				a.State = before
+				return a, approval.Replayed, false, nil
+			}
 		}
 		saved, err := tx.Save([]Transition{tx.Env.Transition(a, before)})
 		if err != nil {
@@ -61,6 +72,24 @@ func (tx *Tx) moved(a approval.Approval, before approval.State, replaces string,
 	return nil
 }
 
+// Spend reports whether nothing of the hash was spent before, and remembers it up to a
+// time, Unix seconds.
+func (tx *Tx) Spend(hash [sha256.Size]byte, until int64) (first bool, err error) {
+	n, err := tx.Exec(InsertSpent, hash[:], until)
+	return n == 1, err
+}
+
+// InsertSpent changes no row where the hash is there.
+const InsertSpent = `INSERT INTO spent (hash, ends_at) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING`
+
+// BoundTo is how a column has the key that an approval is bound to.
+func BoundTo(key approval.Thumbprint) []byte {
+	if key == (approval.Thumbprint{}) {
+		return []byte{}
+	}
+	return key[:]
+}
+
 // PutMoved is for a state that was saved.
 func (tx *Tx) PutMoved(a approval.Approval) {
 	tx.later(approvalMoved{a.ID, a.State, uint32(tx.Env.Now().Unix())})
@@ -93,8 +122,8 @@ func Events(a approval.Approval, before approval.State, act Act) []Event {
 // Read gives an approval as it stands, from memory when that is enough.
 func (tx *Tx) Read(id approval.ID, live bool) (approval.Approval, string, error) {
 	if live {
-		if h := tx.Memory.Approvals.At(id); h != nil && h.Phase == approval.Live {
-			return tx.Memory.Uncached(id, h), "", nil
+		if a, there := tx.Memory.Living(id); there {
+			return a, "", nil
 		}
 	}
 	rows, err := tx.Query(SelectApproval+` WHERE id = $1`+tx.Lock(), id[:])
@@ -116,26 +145,27 @@ const ApprovalColumns = `
 	       a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal,
 	       a.redirect_uri, a.issuer, a.challenge, a.issued_at, a.created_at, a.replaces,
 	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
-	       a.phase, a.generation, a.key_number, a.reason, a.ended_at, a.network, a.ends_at`
+	       a.phase, a.generation, a.key_number, a.reason, a.ended_at, a.network, a.ends_at, a.bound`
 
 // SelectApproval reads what ScanApproval takes.
 const SelectApproval = `SELECT ` + ApprovalColumns + ` FROM approval a`
 
 // ScanApproval takes a row, with more columns behind. replaces are IDs.
 func ScanApproval(rows Scanner, more ...any) (a approval.Approval, replaces string, err error) {
-	var id []byte
+	var id, bound []byte
 	var kind, picks, reason string
 	var personal int64
 	err = rows.Scan(append([]any{
 		&id, &a.Client, &a.Person, &a.Organization, &kind, &picks, &personal,
 		&a.RedirectURI, &a.Issuer, &a.Challenge, &a.IssuedAt, &a.CreatedAt, &replaces,
 		&a.Born.Membership, &a.Born.Person, &a.Born.Organization, &a.Born.Client,
-		&a.Phase, &a.Generation, &a.Key, &reason, &a.EndedAt, &a.Network, &a.EndsAt,
+		&a.Phase, &a.Generation, &a.Key, &reason, &a.EndedAt, &a.Network, &a.EndsAt, &bound,
 	}, more...)...)
 	if err != nil {
 		return a, "", err
 	}
 	copy(a.ID[:], id)
+	copy(a.Bound[:], bound)
 	a.Reason, a.Replace = approval.Reason(reason), replaces != ""
 	if a.Grant, err = grantset.Decode(kind, picks, personal == 1); err != nil {
 		return a, "", fmt.Errorf("approval %s: %w", a.ID, err)

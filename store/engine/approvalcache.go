@@ -19,7 +19,8 @@ type CachedApproval struct {
 	generation int64
 	Member     *facts.Member
 	Client     *facts.Client
-	picks      string // four bytes each: role index and one bit for change
+	bound      *approval.Thumbprint // nil is none
+	picks      string               // four bytes each: role index and one bit for change
 	born       [4]uint32
 	Used       uint32 // Unix seconds, true to the hour; 0 never
 	IssuedAt   uint32 // of the code, while it waits
@@ -180,6 +181,7 @@ func (m *Memory) CachedOn(mem *facts.Member, c *facts.Client, a approval.Approva
 			h.kind = byte(i)
 		}
 	}
+	h.bind(a.Bound)
 	if a.Grant.Personal {
 		h.kind |= personalToo
 	}
@@ -204,13 +206,38 @@ func (m *Memory) CachedOn(mem *facts.Member, c *facts.Client, a approval.Approva
 	return h, nil
 }
 
+// bind notes the key that the approval is bound to.
+func (h *CachedApproval) bind(key approval.Thumbprint) {
+	switch {
+	case key == approval.Thumbprint{}:
+		h.bound = nil
+	case h.bound == nil || *h.bound != key:
+		h.bound = &key
+	}
+}
+
 // Uncached gives the approval behind an entry, without the code's fields.
 func (m *Memory) Uncached(id approval.ID, h *CachedApproval) approval.Approval {
-	return approval.Approval{
+	a := approval.Approval{
 		ID: id, Client: h.Client.ID, Person: h.Member.Person.ID, Organization: h.Member.Org.ID,
 		IssuedAt: int64(h.IssuedAt), EndsAt: int64(h.endsAt), Born: h.epochs(),
 		State: approval.State{Phase: h.Phase, Generation: h.generation, Key: int(h.key), Network: h.network},
 	}
+	if h.bound != nil {
+		a.Bound = *h.bound
+	}
+	return a
+}
+
+// Living gives an approval that lives, as Uncached does, if it is here.
+func (m *Memory) Living(id approval.ID) (a approval.Approval, there bool) {
+	m.RLock()
+	defer m.RUnlock()
+	h := m.Approvals.At(id)
+	if h == nil || h.Phase != approval.Live {
+		return a, false
+	}
+	return m.Uncached(id, h), true
 }
 
 // GrantSet rebuilds the grant set; picks are in order of role ID, as they were

@@ -44,6 +44,7 @@ func (c approvalMoved) apply(m *Memory) {
 			atomic.StoreUint32(&h.Used, c.used)
 		}
 		h.Phase, h.generation, h.key, h.network = c.to.Phase, c.to.Generation, uint16(c.to.Key), c.to.Network
+		h.bind(c.to.Bound)
 	}
 }
 

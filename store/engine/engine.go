@@ -30,9 +30,11 @@ type Engine interface {
 	MoveExpected(expected approval.Approval, m approval.Move, act Act) (approval.State, error)
 	// Change runs one change, which may share its commit with others; an error undoes
 	// this one alone. ChangeFacts runs one that reads or changes facts: they are current
-	// inside, and nobody else changes them meanwhile.
+	// inside, and nobody else changes them meanwhile. ChangeMany is for very many: nobody
+	// who refreshes waits for it, and it may read approvals by Tx alone.
 	Change(run func(*Tx) error) error
 	ChangeFacts(run func(*Tx) error) error
+	ChangeMany(run func(*Tx) error) error
 	// Apart runs one change that neither reads nor changes facts, and holds nobody up who
 	// does. After an error it may have been made all the same.
 	Apart(run func(*Tx) error) error

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
@@ -43,4 +44,14 @@ func Lookup(what string, err error) error {
 		return fmt.Errorf("%s: %w", what, ErrNotFound)
 	}
 	return Unavailable(what, err)
+}
+
+// IsAdmin gives ErrNotAllowed for everybody who is no admin of the
+// organization, now.
+func (tx *Tx) IsAdmin(personID, organizationID string) error {
+	at := tx.Memory.Members.Get(facts.MemberKey{Person: personID, Organization: organizationID})
+	if !at.AsMember().Exists() || !at.Admin {
+		return fmt.Errorf("admin right: %w", ErrNotAllowed)
+	}
+	return nil
 }

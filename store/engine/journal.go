@@ -2,10 +2,12 @@ package engine
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"sync"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/journal"
 )
 
@@ -18,6 +20,24 @@ type Act struct {
 	Reason    string // free text, of an operator
 
 	Generation int64 // of the refresh token that was presented; 0 is none
+	Proof      Proof // of the client's key
+}
+
+// A Proof is that a client holds a key (RFC 9449); its zero value is none. What it helps
+// to does not happen by the same one again (decision T16).
+type Proof struct {
+	Key   approval.Thumbprint
+	ID    [sha256.Size]byte // no two proofs have one
+	Until int64             // Unix seconds: up to then it would be taken once more
+}
+
+// Given reports whether there is one.
+func (p Proof) Given() bool { return p.Key != approval.Thumbprint{} }
+
+// On is a move as whoever acts makes it: what it gives goes to their network, and their
+// key is proved.
+func (a Act) On(m approval.Move) approval.Move {
+	return approval.GivenTo(NetworkOf(a.Address), approval.HeldBy(a.Proof.Key, m))
 }
 
 // Event is one entry of the journal (decisions J1 to J3). It never holds a

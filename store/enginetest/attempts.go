@@ -15,6 +15,7 @@ import (
 
 var connecting = []behaviour{
 	{"attempts: what doors of all nodes saw of one is one, with what its machine did before", "", showAttemptsJoin},
+	{"attempts: what an address alone says is given to the one that waits, and to none of two", "", showAttemptsByAddress},
 	{"attempts: no more are kept than their bound, for no longer than theirs, and strangers have a fifth", "", showAttemptsBound},
 	{"attempts: a filter finds what it names, by pages of every length, as of now", "", showAttemptsFilter},
 	{"attempts: they go with their person", "", showAttemptsOfPerson},
@@ -96,6 +97,72 @@ func showAttemptsJoin(t *testing.T, h Harness) {
 	}
 	if _, err := d.Attempt(ctx, "none"); !errors.Is(err, store.ErrNotFound) {
 		t.Error(err)
+	}
+}
+
+func showAttemptsByAddress(t *testing.T, h Harness) {
+	d := furnished(t, h)
+	const here = "198.51.100.24"
+	waits := func(client string) {
+		d.see(d.Store, tries.Registration, tries.Done, "", tries.Keys{Client: client, Name: client, Host: client + ".example", Address: here})
+		d.see(d.Store, tries.Code, tries.Done, "", tries.Keys{Client: client, Walk: client, Approval: "0" + client, Person: "ada"})
+	}
+	reasons := func(client string) (all []string) {
+		for _, r := range d.kept(store.AttemptFilter{Client: client}) {
+			for _, o := range r.Seen {
+				all = append(all, string(o.Reason))
+			}
+			all = append(all, fmt.Sprint(tries.Read(r).ByAddress))
+		}
+		return all
+	}
+	machine := tries.Keys{Address: here}
+	waits("a")
+	d.see(d.Store, tries.Token, tries.Failed, tries.TokenBody, machine)
+	if got := reasons("a"); !slices.Equal(got, []string{"", "", "token_body", "true"}) {
+		t.Errorf("of the one that waits: %q", got)
+	}
+	waits("c")
+	for i := range 9 { // so many come between them
+		d.clock.add(time.Second)
+		d.see(d.Store, tries.Registration, tries.Failed, tries.RedirectScheme, tries.Keys{Name: fmt.Sprint("Other ", i), Address: here})
+	}
+	waits("e")
+	d.see(d.Store, tries.Token, tries.Done, "", tries.Keys{Client: "c", Approval: "0c", Address: here})
+	d.clock.add(time.Second)
+	d.see(d.Store, tries.Token, tries.Failed, tries.TokenMethod, machine)
+	for _, client := range []string{"a", "c", "e"} {
+		if got := reasons(client); slices.Contains(got, "token_method") {
+			t.Errorf("of two that wait, %s: %q", client, got)
+		}
+	}
+	waits("g")
+	if got := reasons("g"); !slices.Equal(got, []string{"", "", "false"}) {
+		t.Errorf("of one that registered afterwards: %q", got)
+	}
+	// Refusals of two others, of which one began anew, and a good one between them.
+	machine.Address = "198.51.100.25"
+	for i, o := range []struct {
+		step tries.Step
+		how  tries.Outcome
+		why  tries.Reason
+		keys tries.Keys
+	}{
+		{tries.Challenge, tries.Done, "", machine},
+		{tries.Registration, tries.Failed, tries.RedirectScheme, tries.Keys{Name: "First", Address: machine.Address}},
+		{tries.Challenge, tries.Done, "", machine},
+		{tries.Registration, tries.Failed, tries.RedirectScheme, tries.Keys{Name: "First", Address: machine.Address}},
+		{tries.Registration, tries.Done, "", tries.Keys{Client: "good", Name: "Good", Host: "good.example", Address: machine.Address}},
+		{tries.Registration, tries.Failed, tries.RedirectScheme, tries.Keys{Name: "Last", Address: machine.Address}},
+	} {
+		d.clock.add(time.Second)
+		d.see(d.Store, o.step, o.how, o.why, o.keys)
+		if all := d.kept(store.AttemptFilter{App: "First"}); i >= 1 && len(all) != 1 || i >= 3 && (all[0].Seen[0].Step != tries.Challenge || all[0].Seen[0].Again != 1) {
+			t.Errorf("%d: %+v", i, all)
+		}
+	}
+	if got := reasons("good"); !slices.Equal(got, []string{"", "false"}) || len(d.kept(store.AttemptFilter{App: "Last"})) != 1 {
+		t.Errorf("of the good one: %q", got)
 	}
 }
 

@@ -243,7 +243,7 @@ func (d *database) exchange(at *store.Store, s *subject) (approval.Verdict, erro
 }
 
 func (d *database) exchanging(s *subject) approval.Move {
-	return approval.Exchange(s.Client, issuer, redirect, verifier, s.IssuedAt, 1, d.Now())
+	return approval.Exchange(s.Client, issuer, s.RedirectURI, verifier, s.IssuedAt, 1, d.Now())
 }
 
 func (d *database) refresh(at *store.Store, s *subject, generation int64) (approval.Verdict, error) {

@@ -78,7 +78,7 @@ type behaviour struct {
 	show  func(t *testing.T, h Harness)
 }
 
-var behaviours = slices.Concat(moves, refusedChanges, factsThatEnd, requests, notes, lists, over, restarts, times, connecting)
+var behaviours = slices.Concat(moves, proofs, refusedChanges, factsThatEnd, documents, requests, notes, lists, over, restarts, times, connecting)
 
 // Run runs the table on an engine.
 func Run(t *testing.T, h Harness) {

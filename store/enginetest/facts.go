@@ -324,7 +324,7 @@ func showApprovalBesideRemoval(t *testing.T, h Harness) {
 		wg.Go(both[round/2%2]) // the last to begin is often the first to run
 		wg.Go(both[1-round/2%2])
 		wg.Wait()
-		s := &subject{Approval: approval.Approval{ID: approval.ID(a.Handle(0).ID()), Client: "quill", IssuedAt: d.Now().Unix()}}
+		s := &subject{Approval: approval.Approval{ID: approval.ID(a.Handle(0).ID()), Client: "quill", RedirectURI: a.RedirectURI, IssuedAt: d.Now().Unix()}}
 		d.must(removed, d.SetMember(ctx, "nordlys", "ada", true, operator), d.SetFiller(ctx, "treasurer", "ada", true, operator))
 		v, err := d.exchange(first, s)
 		switch {

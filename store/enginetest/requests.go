@@ -62,7 +62,7 @@ func (d *database) became(when string, r store.Request, made store.Decision) {
 		now, err := s.Request(ctx, "nordlys", r.ID)
 		p, ruled := s.Policy(ctx, "nordlys")
 		d.must(err, ruled)
-		got, app := p.Decide(r.Host, r.Name, r.Person, false)
+		got, app := p.Decide(client.Hosts{App: r.Host}, r.Name, r.Person, false)
 		if now.State != state || now.DecidedBy != actor || got != rule || (app != nil) != (rule == policy.Allow) || app != nil && app.By != actor {
 			d.t.Errorf("%s: %s by %q, the rule is %s, %+v; want %s by %q", when, now.State, now.DecidedBy, got, app, state, actor)
 		}

@@ -56,7 +56,7 @@ func fileIn(t testing.TB, dir string) enginetest.Place {
 
 func plant(t testing.TB, path, trigger string) (lift func()) {
 	t.Helper()
-	db, err := sql.Open("sqlite3", "file:"+path+"?_pragma=busy_timeout(10000)")
+	db, err := sql.Open("sqlite3", "file:"+path+"?vfs=grantkeeper&_pragma=busy_timeout(10000)") // no other program may write (decision T18)
 	must(t, err)
 	_, err = db.Exec(`CREATE TRIGGER planted ` + trigger)
 	must(t, err)

@@ -138,6 +138,7 @@ func (c *columns) check(id approval.ID, began int64) *row {
 	a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client = c.number(), c.number(), c.number(), c.number()
 	a.Phase, a.Generation, a.Key, a.Network = approval.Phase(c.number()), c.number(), int(c.number()), uint16(c.number())
 	a.IssuedAt, out.Used, a.EndsAt = c.number(), uint32(c.number()), c.number()
+	copy(a.Bound[:], c.octets())
 	out.Read.Store(began)
 	return out
 }

@@ -32,7 +32,7 @@ type Engine struct {
 	changeSlot  chan struct{} // one transaction of this node at a time
 	readSlot    chan struct{} // its holder takes the next reads
 	refreshSlot chan struct{} // its holder takes the next refreshes
-	catching    sync.Mutex    // one loads changed facts
+	catching    sync.Mutex    // one loads changed facts, or has changed them and is about to apply that
 
 	Reads     queue[*Question]
 	Moves     moveQueue
@@ -138,13 +138,21 @@ func (p *Engine) Reader() *sql.DB { return p.DB }
 func (p *Engine) Change(run func(*engine.Tx) error) error { return p.ChangeFacts(run) }
 
 // ChangeFacts makes a change; see change.
-func (p *Engine) ChangeFacts(run func(*engine.Tx) error) error {
+func (p *Engine) ChangeFacts(run func(*engine.Tx) error) error { return p.changeIn(ChangeTimeout, run) }
+
+// ChangeMany is ChangeFacts, which no refresh waits for, and which may take long: other
+// changes of facts wait for it, each until its own time is up.
+func (p *Engine) ChangeMany(run func(*engine.Tx) error) error {
+	return p.changeIn(longChangeTimeout, run)
+}
+
+func (p *Engine) changeIn(bound time.Duration, run func(*engine.Tx) error) error {
 	leave, err := p.enter()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return p.change(func(tx *engine.Tx) error { return engine.RunSafely(tx, run) })
+	return p.change(bound, func(tx *engine.Tx) error { return engine.RunSafely(tx, run) })
 }
 
 // Apart makes a change without the row of the facts' version. It is tried once.
@@ -154,7 +162,7 @@ func (p *Engine) Apart(run func(*engine.Tx) error) error {
 		return err
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), ChangeTimeout)
 	defer cancel()
 	err = p.Transact(ctx, func(tx *engine.Tx) error { return engine.RunSafely(tx, run) })
 	if err == nil || engine.Refusal(err) {
@@ -191,8 +199,8 @@ func (p *Engine) tell(entries []engine.Event) {
 
 // change runs a change with the facts as they are: it holds the row of their
 // version, has caught up, and logs what it changes.
-func (p *Engine) change(run func(*engine.Tx) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
+func (p *Engine) change(bound time.Duration, run func(*engine.Tx) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	select {
 	case p.changeSlot <- struct{}{}:
@@ -204,14 +212,22 @@ func (p *Engine) change(run func(*engine.Tx) error) error {
 	for range engine.MaxTries {
 		var made *engine.Tx
 		var from, to int64
+		ours := false // what this change does to memory nobody has to load
 		err = p.Transact(ctx, func(tx *engine.Tx) (err error) {
 			made = tx
-			from, to, err = p.changeFacts(tx, run)
+			if from, to, err = p.changeFacts(tx, run); err == nil && to > 0 {
+				ours = p.catching.TryLock()
+			}
 			return err
 		})
+		if err == nil {
+			p.apply(from, to, made)
+		}
+		if ours {
+			p.catching.Unlock()
+		}
 		switch {
 		case err == nil:
-			p.apply(from, to, made)
 			return nil
 		case engine.Refusal(err) && Code(err) != "40001":
 			return err

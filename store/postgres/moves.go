@@ -19,7 +19,7 @@ type MoveRequest struct {
 	Row   *row      // of a live move: the approval, read since it was asked for
 	Tries int       // how often it was computed in vain
 	Since time.Time // when it came
-	act   engine.Act
+	Act   engine.Act
 
 	Result  approval.Approval
 	Verdict approval.Verdict
@@ -37,7 +37,7 @@ func (p *Engine) Move(id approval.ID, m approval.Move, live bool, act engine.Act
 	}
 	defer leave()
 	o := moveRequests.Get().(*MoveRequest)
-	o.ID, o.Move, o.Live, o.act = id, approval.GivenTo(engine.NetworkOf(act.Address), m), live, act
+	o.ID, o.Move, o.Live, o.Act = id, act.On(m), live, act
 	if err = p.LookUp(o); err == nil {
 		p.Moves.Join(o)
 		<-o.Done
@@ -198,6 +198,9 @@ func (p *Engine) saveMoves(saves []moved) {
 		m := &saves[i]
 		switch {
 		case undone || err == nil && !hit[m.o.ID]:
+			if m.o.Act.Proof.Given() {
+				m.o.Tries = engine.MaxTries - 1 // made alone it is told whether its proof was used before
+			}
 			p.again(m.o)
 		case err != nil:
 			p.refuse(m.o, err)

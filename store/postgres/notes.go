@@ -34,7 +34,7 @@ func (p *Engine) writeNotes() {
 		}
 		used := p.uses.take()
 		var entries []engine.Event
-		ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), ChangeTimeout)
 		err := p.Transact(ctx, func(tx *engine.Tx) error {
 			for _, n := range batch {
 				if err := n.run(tx); err != nil && !engine.Refusal(err) {
@@ -85,7 +85,7 @@ func (p *Engine) wasMade(entries []engine.Event) (made bool) {
 	var unknown repeated
 	for open := len(entries) > 0; open; {
 		open = p.pause(time.Second)
-		ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), ChangeTimeout)
 		err := p.Transact(ctx, func(tx *engine.Tx) error {
 			n, err := tx.Exec(insertOnce, engine.Event{ID: entries[0].ID}.Values()...)
 			if err == nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -24,6 +25,10 @@ import (
 // error says what to mend.
 var ErrDatabase = errors.New("the database cannot be used")
 
+// ChangeTimeout bounds one transaction. The server has the same bounds, so that a node
+// that stands still with a lock holds nobody for longer. A test has another.
+var ChangeTimeout = 15 * time.Second
+
 const (
 	// oldestPostgres is the first release that is served, as
 	// server_version_num.
@@ -32,9 +37,10 @@ const (
 	connectTimeout = 5 * time.Second
 	// askTimeout bounds one statement, and how long it waits for a connection.
 	askTimeout = 5 * time.Second
-	// changeTimeout bounds one transaction. The server has the same bounds, so
-	// that a node that stands still with a lock holds nobody for longer.
-	changeTimeout = 15 * time.Second
+	// longChangeTimeout bounds one transaction of a whole directory. Its statements have the
+	// bounds of all others: a node that stands still in it holds nobody for longer than
+	// those allow.
+	longChangeTimeout = 10 * time.Minute
 	// ownConns are the readers', those of who makes moves and saves refreshes, and one
 	// each for those who register, load facts and tell that the node lives. Five at
 	// least are for all else.
@@ -74,10 +80,46 @@ func configOf(url string) (*pgxpool.Config, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
+	if config.ConnConfig.ValidateConnect == nil { // what leads to a server may lead to a standby, which answers what was
+		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+	}
+	config.BeforeConnect = leaveCommits
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "grantkeeper"
 	}
 	return config, nil
+}
+
+// leaveCommits keeps the driver from asking the server to stop a commit when its caller's
+// time is over. One that waits for a synchronous standby would stand then, and be shown,
+// though no standby has it: a failover takes back what others have seen.
+func leaveCommits(_ context.Context, c *pgx.ConnConfig) error {
+	var commits atomic.Bool
+	dial := c.DialFunc
+	c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if commits.Load() { // a connection is made once: this one would carry the request to stop
+			return nil, errors.New("a commit is not stopped")
+		}
+		return dial(ctx, network, address)
+	}
+	c.AfterConnect = func(_ context.Context, conn *pgconn.PgConn) error {
+		conn.CustomData()[commitsName] = &commits
+		return nil
+	}
+	return nil
+}
+
+const commitsName = "commits"
+
+// commits says that what is sent next on a connection commits, until done is called.
+func commits(c *pgx.Conn) (done func()) {
+	on := c.PgConn().CustomData()[commitsName].(*atomic.Bool)
+	on.Store(true)
+	return func() {
+		if !c.IsClosed() { // by a driver that may be about to ask
+			on.Store(false)
+		}
+	}
 }
 
 // withoutURL leaves out what an error quotes of a connection string.
@@ -102,7 +144,7 @@ func (p *Engine) prepare(whole context.Context) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(whole, 2*changeTimeout)
+	ctx, cancel := context.WithTimeout(whole, 2*ChangeTimeout)
 	defer cancel()
 	var err error
 	for try := 0; ; try++ { // two nodes may find it empty at once

@@ -57,8 +57,7 @@ func (p *Engine) inspect(ctx context.Context) (text string, has schema.State, er
 	if err := p.examineServer(ctx); err != nil {
 		return "", has, err
 	}
-	c := p.Pool.Config().ConnConfig
-	text = fmt.Sprintf("postgres %s at %s", c.Database, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))))
+	text = nameOf(p.Pool.Config().ConnConfig)
 	empty := false
 	err = p.Transact(ctx, func(tx *engine.Tx) (err error) {
 		if empty, err = p.isEmpty(tx); err == nil && empty {
@@ -83,6 +82,19 @@ func (p *Engine) inspect(ctx context.Context) (text string, has schema.State, er
 		text += fmt.Sprintf(", schema %d", has.Version)
 	}
 	return text, has, err
+}
+
+// NameOf is a database as people call it, without a password.
+func NameOf(url string) string {
+	config, err := configOf(url)
+	if err != nil {
+		return "postgres"
+	}
+	return nameOf(config.ConnConfig)
+}
+
+func nameOf(c *pgx.ConnConfig) string {
+	return fmt.Sprintf("postgres %s at %s", c.Database, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))))
 }
 
 // examineRoom finds that this user may not make the tables.
@@ -122,7 +134,7 @@ func (p *Engine) examineKeys(tx *engine.Tx) error {
 
 // examineServer asks before anything else.
 func (p *Engine) examineServer(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*changeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 2*ChangeTimeout)
 	defer cancel()
 	conn, err := p.Pool.Acquire(ctx)
 	if err != nil {
@@ -263,7 +275,7 @@ func (p *Engine) examineRights(tx *engine.Tx) error {
 // explain says what to mend where a start failed. It never repeats the
 // connection string, which may hold a password.
 func (p *Engine) explain(err error) error {
-	for _, known := range []error{ErrDatabase, schema.ErrVersion, engine.ErrKeys, engine.ErrNodes} {
+	for _, known := range []error{ErrDatabase, schema.ErrVersion, schema.ErrUnfinished, engine.ErrKeys, engine.ErrNodes, engine.ErrInUse, engine.ErrNotEmpty, engine.ErrRow} {
 		if errors.Is(err, known) {
 			return err
 		}
@@ -325,6 +337,8 @@ func Mend(err error, c *pgx.ConnConfig, most int32) string {
 		return "the server's disk is full"
 	case migrating && Code(err) != "":
 		return "it has changed nothing, and nodes go on: report the fault"
+	case Code(err) == "" && strings.Contains(err.Error(), "standby mode"):
+		return "it is a standby: name the primary, or all servers with target_session_attrs=read-write"
 	case Code(err) == "" && strings.Contains(err.Error(), "server refused TLS"):
 		return "the server offers no TLS: see its setting ssl, or sslmode in database.url"
 	}

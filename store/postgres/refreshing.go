@@ -21,6 +21,8 @@ type Refresh struct {
 	ID         approval.ID
 	Client     string
 	Generation int64 // of the token
+	Bound      approval.Thumbprint
+	Proof      engine.Proof // of the key that it is bound to
 	Move       approval.Move
 	After      approval.State // what the move gives for the expected row
 	Since      time.Time      // when it came
@@ -35,7 +37,8 @@ var refreshes = sync.Pool{New: func() any { return &Refresh{done: make(chan stru
 // move refuses what is expected, or the row is another. Reads are slow: skip the
 // batched path, so that one slow row does not delay the others.
 func (p *Engine) MoveExpected(expected approval.Approval, m approval.Move, act engine.Act) (saved approval.State, err error) {
-	after, verdict := approval.GivenTo(engine.NetworkOf(act.Address), m)(expected, approval.Standing(expected.Born))
+	m = act.On(m)
+	after, verdict := m(expected, approval.Standing(expected.Born))
 	if p.Pace.Slow.Load() || verdict != approval.OK || !after.Refreshes(expected.State) {
 		return saved, nil
 	}
@@ -46,7 +49,7 @@ func (p *Engine) MoveExpected(expected approval.Approval, m approval.Move, act e
 	defer leave()
 	r := refreshes.Get().(*Refresh)
 	done := r.done
-	*r = Refresh{ID: expected.ID, Client: expected.Client, Generation: expected.Generation, Move: m, After: after, Since: time.Now(), done: done}
+	*r = Refresh{ID: expected.ID, Client: expected.Client, Generation: expected.Generation, Bound: expected.Bound, Proof: act.Proof, Move: m, After: after, Since: time.Now(), done: done}
 	p.refreshes.Join(r, 0)
 	<-done
 	if err = r.Err; r.Saved {
@@ -125,21 +128,45 @@ func (p *Engine) SaveTogether(batch []*Refresh, of map[approval.ID]*Refresh) {
 }
 
 // saveExpected saves refreshes of rows that are as their tokens say, with the facts as
-// they are in memory. It locks the rows first, as saveRows does.
-const saveExpected = `
+// they are in memory; without proofs of keys, and with. It locks the rows first, as
+// saveRows does.
+var saveExpected = [2]string{
+	`
 	WITH locked AS (
 		SELECT id FROM approval WHERE id = ANY($1::bytea[]) ORDER BY id FOR UPDATE
 	)
-	UPDATE approval a
-	   SET generation = u.next, key_number = u.key_number, network = u.network, used_at = GREATEST(a.used_at, $6::bigint)
+	UPDATE approval a` + setExpected + `
 	  FROM unnest($1::bytea[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $9::bigint[])
 	       AS u (id, client, generation, key_number, network, next)
 	 WHERE (SELECT COUNT(*) FROM locked) > 0
-	   AND a.id = u.id AND a.phase = ` + engine.SQLLive + ` AND a.client = u.client AND a.generation = u.generation
-	   AND GREATEST(a.issued_at, a.used_at) > $7::bigint AND (a.ends_at = 0 OR a.ends_at > $6::bigint)
-	   AND (SELECT version FROM facts WHERE one = 1) = $8::bigint
-	RETURNING a.id, a.person, a.organization,
+	   AND a.id = u.id AND a.bound = '' AND ` + isExpected("a") + `
+	RETURNING ` + expectedColumns,
+	`
+	WITH locked AS (
+		SELECT id, phase, client, generation, issued_at, used_at, ends_at, bound
+		  FROM approval WHERE id = ANY($1::bytea[]) ORDER BY id FOR UPDATE
+	), ` + spendProofs(`unnest($1::bytea[], $2::text[], $3::bigint[], $10::bytea[], $11::bytea[], $12::bigint[])
+		       AS u (id, client, generation, bound, proof, until)`, `l.bound = u.bound AND `+isExpected("l")) + `
+	UPDATE approval a` + setExpected + `
+	  FROM unnest($1::bytea[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $9::bigint[], $10::bytea[], $11::bytea[])
+	       AS u (id, client, generation, key_number, network, next, bound, proof)
+	 WHERE (SELECT COUNT(*) FROM locked) > 0
+	   AND a.id = u.id AND a.bound = u.bound AND ` + isExpected("a") + unspentProof + `
+	RETURNING ` + expectedColumns,
+}
+
+const setExpected = `
+	   SET generation = u.next, key_number = u.key_number, network = u.network, used_at = GREATEST(a.used_at, $6::bigint)`
+
+const expectedColumns = `a.id, a.person, a.organization,
 	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch`
+
+// isExpected compares a row with what its token says, and with what is known beside it.
+func isExpected(row string) string {
+	return row + `.phase = ` + engine.SQLLive + ` AND ` + row + `.client = u.client AND ` + row + `.generation = u.generation
+	   AND GREATEST(` + row + `.issued_at, ` + row + `.used_at) > $7::bigint AND (` + row + `.ends_at = 0 OR ` + row + `.ends_at > $6::bigint)
+	   AND (SELECT version FROM facts WHERE one = 1) = $8::bigint`
+}
 
 // saveSome notes of each refresh whether it is saved. What was saved for an approval
 // that a fact has ended is not: the move ends it then, as nobody has its new token.
@@ -149,7 +176,8 @@ func (p *Engine) saveSome(of map[approval.ID]*Refresh) error {
 	defer cancel()
 	began, now := Moment(time.Now()), p.Now()
 	c := columns{facts: p.Memory}
-	err := p.InTime(ctx, saveExpected, p.expected(of, now), func(rows pgx.Rows) {
+	with, args := p.expected(of, now)
+	err := p.InTime(ctx, saveExpected[with], args, func(rows pgx.Rows) {
 		for c.fields = rows.FieldDescriptions(); rows.Next(); {
 			c.next(rows.RawValues())
 			if r := of[c.id()]; r != nil && c.stands(r) {
@@ -163,12 +191,19 @@ func (p *Engine) saveSome(of map[approval.ID]*Refresh) error {
 	return errors.Join(err, c.err)
 }
 
-func (p *Engine) expected(of map[approval.ID]*Refresh, now time.Time) []any {
+// expected are the arguments of saveExpected, and which of the two it is.
+func (p *Engine) expected(of map[approval.ID]*Refresh, now time.Time) (with int, args []any) {
 	n := len(of)
 	ids, clients := make([][]byte, 0, n), make([]string, 0, n)
 	generations, nexts := make([]int64, 0, n), make([]int64, 0, n)
 	keys, networks := make([]int64, 0, n), make([]int64, 0, n)
+	bound := make([][]byte, 0, n)
+	var proofs proofsOf
 	for _, r := range of {
+		if proofs.add(r.Proof, true) {
+			continue // left to the move
+		}
+		bound = append(bound, engine.BoundTo(r.Bound))
 		ids, clients = append(ids, r.ID[:]), append(clients, storable(r.Client))
 		generations, nexts = append(generations, r.Generation), append(nexts, r.After.Generation)
 		keys, networks = append(keys, int64(r.After.Key)), append(networks, int64(r.After.Network))
@@ -177,13 +212,18 @@ func (p *Engine) expected(of map[approval.ID]*Refresh, now time.Time) []any {
 	if most := p.Options.EndUnusedAfter; most > 0 {
 		unused = now.Add(-most).Unix()
 	}
-	return []any{ids, clients, generations, keys, networks, now.Unix(), unused, p.Version(), nexts}
+	args = []any{ids, clients, generations, keys, networks, now.Unix(), unused, p.Version(), nexts}
+	if proofs.any > 0 {
+		args = append(args, bound, proofs.hashes, proofs.until)
+	}
+	return proofs.any, args
 }
 
 // stands takes the rest of a row, and asks the move whether the facts under the
 // approval stand.
 func (c *columns) stands(r *Refresh) bool {
 	a := approval.Expected(r.ID, r.Client, r.Generation)
+	a.Bound = r.Bound
 	person, organization := c.bytes(), c.bytes()
 	a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client = c.number(), c.number(), c.number(), c.number()
 	c.facts.RLock()

@@ -103,7 +103,13 @@ func (p *Engine) registerBatch(batch []*registration) {
 }
 
 func (p *Engine) addClients(ctx context.Context, args []any) (version int64, added map[string]bool, err error) {
-	rows, err := p.Pool.Query(ctx, addClients, args...)
+	conn, err := p.Pool.Acquire(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer conn.Release()
+	defer commits(conn.Conn())()
+	rows, err := conn.Query(ctx, addClients, args...)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -292,7 +292,7 @@ func (r *Reading) Start(version int64) {
 // checkColumns are what a check needs, behind the version.
 const checkColumns = `f.version, a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal,
 	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
-	       a.phase, a.generation, a.key_number, a.network, a.issued_at, a.used_at, a.ends_at`
+	       a.phase, a.generation, a.key_number, a.network, a.issued_at, a.used_at, a.ends_at, a.bound`
 
 // selectWholes reads approvals and the facts' version in one snapshot.
 const selectWholes = `

@@ -19,7 +19,7 @@ const begin = `BEGIN ISOLATION LEVEL READ COMMITTED;
 	SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '10s'`
 
 // errUnknown is a commit whose outcome nobody knows: it is not tried again.
-var errUnknown = errors.New("the connection was lost during the commit")
+var errUnknown = fmt.Errorf("the connection was lost during the commit: %w", engine.ErrOutcome)
 
 // Transact runs f in one transaction, once. Its error tells what became of it.
 func (p *Engine) Transact(ctx context.Context, f func(*engine.Tx) error) error {
@@ -44,7 +44,11 @@ func (p *Engine) Transact(ctx context.Context, f func(*engine.Tx) error) error {
 	}
 	p.Timed("group", start)
 	start = time.Now()
-	if _, err := conn.ExecContext(ctx, `COMMIT`); err != nil {
+	if err := Raw(conn, func(c *pgx.Conn) error {
+		defer commits(c)()
+		_, err := c.Exec(ctx, `COMMIT`)
+		return err
+	}); err != nil {
 		p.spoilt(conn, err)
 		if Code(err) == "" || cut(err) { // pgbouncer has a code for a server that has gone
 			return fmt.Errorf("%w: %w", errUnknown, err)

@@ -18,7 +18,7 @@ var files embed.FS
 
 // Version is the newest schema that this release knows: the number of
 // the last file of this folder.
-const Version = 11
+const Version = 12
 
 // ErrVersion is for a database whose schema is of another release, ErrForeign for what is
 // not a database of Grantkeeper.

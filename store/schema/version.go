@@ -48,11 +48,11 @@ type State struct {
 }
 
 // Read reads it from a database or one of its connections. ErrForeign is
-// for a table meta of something else.
+// for a table meta of something else, ErrUnfinished for a copy that was not finished.
 func Read(ctx context.Context, db interface {
 	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
 }) (s State, err error) {
-	rows, err := db.QueryContext(ctx, `SELECT name, value FROM meta WHERE name IN ($1, $2, $3)`, MetaVersion, MetaOldest, MetaRelease)
+	rows, err := db.QueryContext(ctx, `SELECT name, value FROM meta WHERE name IN ($1, $2, $3, $4)`, MetaVersion, MetaOldest, MetaRelease, MetaCopying)
 	if err != nil {
 		return s, err
 	}
@@ -76,6 +76,8 @@ func Read(ctx context.Context, db interface {
 func (s *State) read(name, value string) (err error) {
 	into := &s.Version
 	switch name {
+	case MetaCopying:
+		return ErrUnfinished
 	case MetaRelease:
 		s.Release = value
 		return nil

@@ -20,8 +20,16 @@ import (
 // ErrBusy refuses a second one of what there can be only one at a time.
 var ErrBusy = errors.New("one is under way already")
 
-// backupStep is how many pages are copied between two looks at the context.
-const backupStep = 2048
+const (
+	// backupStep is how many pages, a MiB of them, are copied between two looks at the
+	// context; then the disk and the processors are others' for as long as that took.
+	backupStep = 256
+	// backupPause bounds how long.
+	backupPause = 20 * time.Millisecond
+	// backupSync is after how many steps the copy goes to the disk: all at its end would
+	// be in the way of every commit.
+	backupSync = 16
+)
 
 // Backup copies one snapshot.
 func (e *Engine) Backup(ctx context.Context, path string) (at time.Time, err error) {
@@ -100,16 +108,47 @@ func copyInto(ctx context.Context, db *sql.DB, path string, taken func() time.Ti
 }
 
 func copyPages(ctx context.Context, from *sqlite3.Conn, path string) error {
-	b, err := from.BackupInit("main", FileURL(path, url.Values{"_pragma": {"synchronous(off)"}}))
+	to := FileURL(path, url.Values{"_pragma": {"synchronous(off)"}})
+	if sums, err := from.FileControl("main", sqlite3.FCNTL_RESERVE_BYTES); err != nil {
+		return err
+	} else if sums == 8 { // pages are copied as they are read, and their sums made when they are written
+		if err := emptyWithSums(to); err != nil {
+			return err
+		}
+	}
+	b, err := from.BackupInit("main", to)
 	if err != nil {
 		return err
 	}
-	for done := false; !done && err == nil; {
-		if err = ctx.Err(); err == nil {
-			done, err = b.Step(backupStep)
+	for n, done := 1, false; !done && err == nil; n++ {
+		if err = ctx.Err(); err != nil {
+			break
+		}
+		begun := time.Now()
+		if done, err = b.Step(backupStep); err == nil && n%backupSync == 0 {
+			err = syncFile(path)
+		}
+		if !done {
+			time.Sleep(min(time.Since(begun), backupPause))
 		}
 	}
 	return errors.Join(err, b.Close())
+}
+
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+func emptyWithSums(url string) error {
+	c, err := sqlite3.Open(url)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.EnableChecksums("main"), c.Close())
 }
 
 // asOneFile makes the copy one that needs no log beside it, and has seen a time

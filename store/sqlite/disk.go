@@ -44,6 +44,9 @@ func (w *writer) mend(of ...any) []any {
 		return of
 	}
 	dir := filepath.Dir(w.Options.Path)
+	if errors.Is(err, engine.ErrDamaged) {
+		return append(of, "cause", engine.ErrDamaged.Error(), "fix", "restore a backup: grantkeeper backup restore FILE")
+	}
 	switch cause := causeOfFile(err, w.Options.Path); cause {
 	case engine.FullDisk:
 		return append(of, "cause", cause, "fix", "make room in "+dir+": the server goes on by itself then")

@@ -59,6 +59,9 @@ func (e *Engine) open(ctx context.Context) error {
 		if err := e.files.lockAll(path, e.Log); err != nil {
 			return err
 		}
+		if err := checkLog(path); err != nil {
+			return err
+		}
 	}
 	dsn := DSN(path)
 	db, err := Connect(dsn + "&_txlock=immediate")
@@ -72,6 +75,7 @@ func (e *Engine) open(ctx context.Context) error {
 		return cannotOpen(path, err)
 	}
 	e.Writer = newWriter(e.Env, &e.files, db, conn)
+	e.Writer.unsecured = path != ""
 	if path != "" {
 		dsn += "&mode=rw" // whoever reads makes no file of the name, were it gone
 	}
@@ -80,16 +84,23 @@ func (e *Engine) open(ctx context.Context) error {
 	}
 	e.reader.SetMaxOpenConns(4)
 	e.reader.SetMaxIdleConns(4)
+	e.Writer.reader = e.reader
 	if err := e.prepareSchema(ctx); err != nil {
 		return err
 	}
 	if err := e.Writer.atStart(ctx, func(tx *engine.Tx) error { return tx.MatchKeyRows(e.Options.Ring) }); err != nil {
-		return fmt.Errorf("database: keys: %w", err)
+		return fmt.Errorf("database: keys: %w", damaged(err))
 	}
 	if err := e.Writer.atStart(ctx, (*engine.Tx).CheckKeys); err != nil {
+		return damaged(err)
+	}
+	if err := e.bringBackLeft(ctx); err != nil {
 		return err
 	}
 	if err := e.loadClock(ctx); err != nil {
+		return err
+	}
+	if err := e.Writer.log.watch(e); err != nil {
 		return err
 	}
 	if path != "" {
@@ -97,26 +108,25 @@ func (e *Engine) open(ctx context.Context) error {
 			return err
 		}
 	}
-	return Load(ctx, conn, e.Memory)
+	return damaged(Load(ctx, conn, e.Memory))
 }
 
 // cannotOpen tells a file that is something else, and a damaged one, from one that
 // cannot be read.
 func cannotOpen(path string, err error) error {
 	switch {
-	case errors.Is(err, schema.ErrForeign):
+	case errors.Is(err, schema.ErrForeign), errors.Is(err, schema.ErrUnfinished):
 		return fmt.Errorf("database: %s: %w", path, err)
 	case errors.Is(err, sqlite3.NOTADB), errors.Is(err, sqlite3.ERROR): // no such table
 		return fmt.Errorf("database: %s: %w: %w", path, schema.ErrForeign, err)
-	case errors.Is(err, sqlite3.CORRUPT):
+	case errors.Is(err, sqlite3.CORRUPT), errors.Is(err, sqlite3.IOERR_DATA):
 		return fmt.Errorf("database: %s: %w: %w", path, engine.ErrDamaged, err)
 	}
 	return fmt.Errorf("database: cannot open %s: %w", path, err)
 }
 
-// DiskOf names the VFS that a file is opened through; nil is the operating
-// system's. Tests have one that loses power.
-var DiskOf func(path string) string
+// SettingsOf adds to the settings of a file, where it is set. Tests have others.
+var SettingsOf func(path string, settings url.Values)
 
 // checkpointPages is how long the log of writes gets before what it says goes
 // into the database.
@@ -137,8 +147,8 @@ func DSN(path string) string {
 	} {
 		pragmas.Add("_pragma", p)
 	}
-	if DiskOf != nil {
-		pragmas.Set("vfs", DiskOf(path))
+	if SettingsOf != nil {
+		SettingsOf(path, pragmas)
 	}
 	return FileURL(path, pragmas)
 }
@@ -151,6 +161,9 @@ func (e *Engine) prepareSchema(ctx context.Context) error {
 	if tables == 0 {
 		if e.Options.Path != "" {
 			e.Log.Info("a new, empty database is made", "file", e.Options.Path)
+			if err := withSums(ctx, e.Writer.Conn); err != nil {
+				return cannotOpen(e.Options.Path, err)
+			}
 		}
 		return e.Writer.atStart(ctx, func(tx *engine.Tx) error {
 			if err := e.Writer.begin(); err != nil {
@@ -172,7 +185,7 @@ func (e *Engine) loadClock(ctx context.Context) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil // an empty database has seen nothing
 	} else if err != nil {
-		return fmt.Errorf("database: time: %w", err)
+		return fmt.Errorf("database: time: %w", damaged(err))
 	}
 	if err := e.Clock.GoOnFrom(v); err != nil {
 		return fmt.Errorf("database: time: %w", err)
@@ -218,6 +231,11 @@ func (e *Engine) ChangeFacts(run func(*engine.Tx) error) error {
 	return e.Writer.do(&Operation{run: run, alone: true, done: make(chan struct{}, 1)})
 }
 
+// ChangeMany is ChangeFacts beside which refreshes go on.
+func (e *Engine) ChangeMany(run func(*engine.Tx) error) error {
+	return e.Writer.do(&Operation{run: run, alone: true, long: true, done: make(chan struct{}, 1)})
+}
+
 // Apart is Change, which holds nobody up.
 func (e *Engine) Apart(run func(*engine.Tx) error) error { return e.Change(run) }
 
@@ -242,6 +260,7 @@ func (e *Engine) Close() error {
 	close(e.stop)
 	e.Writer.Gate.Close()
 	e.stopped.Wait()
+	e.Writer.log.stop()
 	return e.closeFiles()
 }
 
@@ -253,6 +272,9 @@ func (e *Engine) closeFiles() error {
 	if e.Writer != nil {
 		for _, st := range e.Writer.statements {
 			errs = append(errs, st.Close())
+		}
+		if e.Writer.beside.conn != nil { // the next start brings it back
+			errs = append(errs, e.Writer.beside.conn.Close())
 		}
 		errs = append(errs, e.Writer.Conn.Close(), e.Writer.db.Close())
 	}
@@ -278,7 +300,7 @@ func (e *Engine) Integrity(ctx context.Context) (whole bool, err error) {
 	case ctx.Err() != nil:
 		return false, nil
 	case err != nil:
-		return false, engine.Unavailable("integrity", err)
+		return false, engine.Unavailable("integrity", damaged(err))
 	case said != "ok":
 		return false, errors.New("the database is damaged: " + said)
 	}

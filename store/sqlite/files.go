@@ -102,6 +102,7 @@ func narrow(f *os.File) (was os.FileMode, err error) {
 // FileURL names a file for SQLite with settings. What SQLite makes beside one
 // that it writes gets that file's mode: a log or journal holds what it does.
 func FileURL(path string, settings url.Values) string {
+	settings.Set("vfs", checkedVFS)
 	if settings.Get("mode") != "ro" {
 		settings.Set("modeof", path)
 	}

@@ -96,7 +96,9 @@ func inspect(ctx context.Context, db *sql.DB) (i Info, err error) {
 		if err := r.Scan(&name, &value); err != nil {
 			return err
 		}
-		if err := i.read(name, value); err != nil {
+		if err := i.read(name, value); errors.Is(err, schema.ErrUnfinished) {
+			return err
+		} else if err != nil {
 			return fmt.Errorf("%w: %s: %w", schema.ErrForeign, name, err)
 		}
 		return nil
@@ -136,6 +138,8 @@ func (i *Info) read(name, value string) (err error) {
 		} else {
 			i.Keys[n] = value
 		}
+	case name == schema.MetaCopying:
+		err = schema.ErrUnfinished
 	case name == schema.MetaVersion:
 		i.Schema, err = strconv.Atoi(value)
 	case name == schema.MetaOldest:

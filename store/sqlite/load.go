@@ -143,7 +143,7 @@ func (l loader) approvals() error {
 	return l.each(`
 		SELECT a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal, a.issued_at,
 		       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
-		       a.phase, a.generation, a.key_number, a.network, a.created_at, a.used_at, a.ends_at
+		       a.phase, a.generation, a.key_number, a.network, a.created_at, a.used_at, a.ends_at, a.bound
 		  FROM approval a
 		 WHERE a.phase < `+engine.SQLEnded, l.approval)
 }
@@ -165,6 +165,7 @@ func (l loader) approval(st *sqlite3.Stmt) error {
 		},
 	}
 	copy(a.ID[:], st.ColumnRawBlob(0))
+	copy(a.Bound[:], st.ColumnRawBlob(19))
 	var err error
 	a.Grant, err = grantset.Decode(kindText(st.ColumnRawText(4)), string(st.ColumnRawText(5)), st.ColumnInt(6) == 1)
 	if err != nil {

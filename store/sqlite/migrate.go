@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -44,7 +45,17 @@ func Migrate(ctx context.Context, o schema.Options) (from, to int, err error) {
 			return from, from, fmt.Errorf("backup: %w", err)
 		}
 	}
-	return o.Run(from, func(m schema.Migration) error { return migrateOnce(ctx, db, m, o) })
+	if from, to, err = o.Run(from, func(m schema.Migration) error { return migrateOnce(ctx, db, m, o) }); err != nil {
+		return from, to, err
+	}
+	conn, err := db.Conn(ctx)
+	if err == nil {
+		err = errors.Join(withSums(ctx, conn), conn.Close()) // one of before they were
+	}
+	if err != nil {
+		return from, to, fmt.Errorf("check sums: %w", err)
+	}
+	return from, to, nil
 }
 
 // migrateAtStart migrates a SQLite file that needs it (Options.Migrate).

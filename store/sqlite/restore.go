@@ -23,9 +23,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
-// ErrNotEmpty refuses to write over a database.
-var ErrNotEmpty = errors.New("there is a database already")
-
 // Unpack copies a backup into a new file, which is its owner's alone, and
 // unpacks it when it is compressed by gzip.
 func Unpack(from, to string) error {
@@ -119,9 +116,9 @@ func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 		return Restored{}, err
 	}
 	defer lock.Close()
-	for _, suffix := range []string{"", "-wal", "-journal"} {
+	for _, suffix := range []string{"", "-wal", "-journal", besideSuffix} {
 		if info, err := os.Lstat(o.To + suffix); err == nil && info.Size() > 0 {
-			return Restored{}, fmt.Errorf("database: %s: %w", o.To+suffix, ErrNotEmpty)
+			return Restored{}, fmt.Errorf("database: %s: %w", o.To+suffix, engine.ErrNotEmpty)
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Restored{}, fmt.Errorf("database: %w", err)
 		}
@@ -159,11 +156,16 @@ func lockFor(path string) (*os.File, error) {
 	return f, nil
 }
 
+// lock asks for a quarter of a second: a program that a process is about to start has that
+// process's files open for a moment, and with them the lock that was just let go.
 func lock(f *os.File, path string) error {
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return fmt.Errorf("database: %s: %w", path, engine.ErrInUse)
+	for range 10 {
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			return nil
+		}
+		time.Sleep(25 * time.Millisecond)
 	}
-	return nil
+	return fmt.Errorf("database: %s: %w", path, engine.ErrInUse)
 }
 
 // prepare makes of the backup, in a file beside the place, what the server

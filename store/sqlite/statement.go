@@ -65,18 +65,20 @@ func (w *writer) Save(tx *engine.Tx, all []engine.Transition) (map[approval.ID]b
 		var n int64
 		var err error
 		if t.After.Phase == approval.Ended {
+			// Beside a long change memory can be ahead of the row, by refreshes that are not in
+			// it yet: what ends is the approval as memory has it.
 			n, err = tx.Exec(`
 				UPDATE approval
-				   SET phase = $1, reason = $2, ended_at = $3
-				 WHERE id = $4 AND phase = $5 AND generation = $6`,
-				int64(t.After.Phase), string(t.After.Reason), t.After.EndedAt, t.ID[:], int64(t.Before.Phase), t.Before.Generation)
+				   SET phase = $1, reason = $2, ended_at = $3, generation = $4
+				 WHERE id = $5 AND phase = $6 AND generation <= $4`,
+				int64(t.After.Phase), string(t.After.Reason), t.After.EndedAt, t.Before.Generation, t.ID[:], int64(t.Before.Phase))
 		} else { // every exchange and refresh: it touches no indexed column
 			n, err = tx.Exec(`
 				UPDATE approval
-				   SET phase = $1, generation = $2, key_number = $3, network = $4,
-				       used_at = CASE WHEN used_at < $5 THEN $5 ELSE used_at END
-				 WHERE id = $6 AND phase = $7 AND generation = $8`,
-				int64(t.After.Phase), t.After.Generation, int64(t.After.Key), int64(t.After.Network), int64(t.Used), t.ID[:], int64(t.Before.Phase), t.Before.Generation)
+				   SET phase = $1, generation = $2, key_number = $3, network = $4, bound = $5,
+				       used_at = CASE WHEN used_at < $6 THEN $6 ELSE used_at END
+				 WHERE id = $7 AND phase = $8 AND generation = $9`,
+				int64(t.After.Phase), t.After.Generation, int64(t.After.Key), int64(t.After.Network), engine.BoundTo(t.After.Bound), int64(t.Used), t.ID[:], int64(t.Before.Phase), t.Before.Generation)
 		}
 		if err != nil {
 			return nil, err
@@ -146,18 +148,17 @@ func (w *writer) Journal(tx *engine.Tx, entries []engine.Event) error {
 	return nil
 }
 
-// Roomy gives the engine more memory and a longer log for as long as very many
-// rows change: most of their pages come once more, and with little room each was
-// read and written every time.
+// Roomy gives the engine more memory for as long as very many rows change: most of their
+// pages come once more, and with little room each was read and written every time.
 func (w *writer) Roomy(on bool) error {
 	if w.wide == on {
 		return nil
 	}
-	text := `PRAGMA cache_size = -2000; PRAGMA wal_autocheckpoint = ` + checkpointPages
+	text := `PRAGMA cache_size = -2000`
 	if on {
-		text = `PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 8000`
+		text = `PRAGMA cache_size = -16000`
 	}
-	// Both are done when they are prepared, so they are prepared every time.
+	// It is done when it is prepared, so it is prepared every time.
 	_, err := w.Conn.ExecContext(context.Background(), text)
 	w.wide = on && err == nil
 	return err

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -26,10 +27,16 @@ type writer struct {
 
 	Queue chan *Operation
 	Notes chan *Operation // nobody waits for these
-	held  *Operation      // taken from the queue, but belongs to the next batch
+	held  []*Operation    // taken from the queue, but belong to later batches
 
-	open bool // a transaction is
-	wide bool // roomy is on
+	open      bool // a transaction is
+	wide      bool // roomy is on
+	unsecured bool // what the log of writes held at the start may be in memory alone
+	reader    *sql.DB
+	beside    beside
+	log       walLog
+
+	operations sync.Pool // of those that move
 }
 
 // Operation is a move of one approval, or any other change.
@@ -45,6 +52,8 @@ type Operation struct {
 	// alone keeps a change out of batches: it alters facts that other
 	// operations of a batch would read from memory.
 	alone bool
+	// long is a change alone that takes seconds: refreshes are saved beside it.
+	long bool
 
 	result  approval.Approval
 	verdict approval.Verdict
@@ -56,10 +65,10 @@ func newWriter(env *engine.Env, files *files, db *sql.DB, conn *sql.Conn) *write
 	return &writer{
 		Env: env, files: files, db: db, Conn: conn, statements: map[string]*sql.Stmt{},
 		Queue: make(chan *Operation, engine.MaxBatch), Notes: make(chan *Operation, 4096), Gate: engine.Gate{Closed: make(chan struct{})},
+		beside:     beside{moved: map[approval.ID]engine.Transition{}, spent: map[[sha256.Size]byte]int64{}},
+		operations: sync.Pool{New: func() any { return &Operation{done: make(chan struct{}, 1)} }},
 	}
 }
-
-var operations = sync.Pool{New: func() any { return &Operation{done: make(chan struct{}, 1)} }}
 
 // do hands an operation to the writer and waits for its commit.
 func (w *writer) do(o *Operation) error {
@@ -75,13 +84,13 @@ func (w *writer) do(o *Operation) error {
 
 // move makes a move in the batch that is next.
 func (w *writer) move(id approval.ID, m approval.Move, live bool, act engine.Act) (approval.Approval, approval.Verdict, error) {
-	o := operations.Get().(*Operation)
-	o.ID, o.Move, o.live, o.act = id, approval.GivenTo(engine.NetworkOf(act.Address), m), live, act
+	o := w.operations.Get().(*Operation)
+	o.ID, o.Move, o.live, o.act = id, act.On(m), live, act
 	err := w.do(o)
 	a, v := o.result, o.verdict
 	if err == nil || !errors.Is(err, engine.ErrUnavailable) {
 		*o = Operation{done: o.done}
-		operations.Put(o)
+		w.operations.Put(o)
 	}
 	return a, v, err
 }
@@ -90,11 +99,32 @@ func (w *writer) run() {
 	batch := make([]*Operation, 0, engine.MaxBatch)
 	for {
 		batch = w.gather(batch[:0])
-		if len(batch) == 0 {
+		if err := w.settle(); err != nil && len(batch) > 0 {
+			refuse(batch, err)
+			continue
+		}
+		switch {
+		case len(batch) == 0:
 			w.commit([]*Operation{{run: (*engine.Tx).SaveTime}})
 			return
+		case batch[0].long:
+			w.commitLong(batch[0])
+			w.log.apart()
+		default:
+			w.commit(batch)
 		}
-		w.commit(batch)
+		w.log.tend()
+	}
+}
+
+// refuse answers all of a batch with an error.
+func refuse(batch []*Operation, err error) {
+	for _, o := range batch {
+		if o.Err = err; o.done != nil {
+			o.done <- struct{}{}
+		} else if o.lost != nil {
+			o.lost()
+		}
 	}
 }
 
@@ -102,8 +132,15 @@ func (w *writer) run() {
 // operation that must be alone is a batch of its own. It gives none when the
 // writer is closed and its queues are empty.
 func (w *writer) gather(batch []*Operation) []*Operation {
-	first := w.held
-	w.held = nil
+	var first *Operation
+	if len(w.held) > 0 {
+		first = w.unhold()
+	} else {
+		select {
+		case first = <-w.Queue: // before what nobody waits for
+		default:
+		}
+	}
 	if first == nil {
 		select {
 		case first = <-w.Queue:
@@ -123,22 +160,35 @@ func (w *writer) gather(batch []*Operation) []*Operation {
 	}
 	for len(batch) < engine.MaxBatch {
 		var next *Operation
-		select {
-		case next = <-w.Queue:
-		default:
+		if len(w.held) > 0 {
+			next = w.unhold()
+		} else {
 			select {
-			case next = <-w.Notes:
+			case next = <-w.Queue:
 			default:
-				return batch
+				select {
+				case next = <-w.Notes:
+				default:
+					return batch
+				}
 			}
 		}
 		if next.alone || next.Move != nil && holds(batch, next.ID) {
-			w.held = next
+			w.held = append([]*Operation{next}, w.held...)
 			return batch
 		}
 		batch = append(batch, next)
 	}
 	return batch
+}
+
+// unhold gives the first of those that are held.
+func (w *writer) unhold() *Operation {
+	first := w.held[0]
+	if w.held = w.held[1:]; len(w.held) == 0 {
+		w.held = nil
+	}
+	return first
 }
 
 // holds reports whether a move of the approval stands in the batch already:
@@ -157,7 +207,11 @@ func holds(batch []*Operation, id approval.ID) bool {
 func (w *writer) commit(batch []*Operation) {
 	tx := engine.NewTx(context.Background(), w.Env, w.Conn, w)
 	start := time.Now()
-	err := w.runBatch(tx, batch)
+	w.finish(tx, batch, start, w.runBatch(tx, batch))
+}
+
+// finish commits what a batch has done, unless it failed, and answers all.
+func (w *writer) finish(tx *engine.Tx, batch []*Operation, start time.Time, err error) {
 	settled := func() {}
 	if batch[0].alone && len(tx.Changes) > 0 {
 		// Rows can be read from the commit on, facts a little later: hold off whoever
@@ -176,7 +230,7 @@ func (w *writer) commit(batch []*Operation) {
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("%w: %w", engine.ErrUnavailable, err)
+		err = fmt.Errorf("%w: %w", engine.ErrUnavailable, damaged(err))
 		w.Log.Error("a commit failed; nothing of it stands", w.mend("operations", len(batch), "err", err)...)
 	}
 	if err == nil {
@@ -290,11 +344,31 @@ func (w *writer) begin() error {
 	if w.open {
 		return nil
 	}
+	if err := w.secureLog(); err != nil {
+		return err
+	}
 	if _, err := w.runText(`BEGIN IMMEDIATE`); err != nil {
 		return err
 	}
 	w.open = true
 	return nil
+}
+
+// secureLog brings what the log of writes held at the start into the file, before anything is
+// written behind it. Where a sync failed in the process before, the system shows what was to
+// be synced, and does not write it any more, whatever is synced after it: when the power goes
+// it is missing, and all that is behind it in the log counts for nothing.
+func (w *writer) secureLog() error {
+	if !w.unsecured {
+		return nil
+	}
+	var busy, frames, done int64
+	err := w.Conn.QueryRowContext(context.Background(), `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &frames, &done)
+	if err == nil && busy != 0 {
+		err = errors.New("the log of writes is in use")
+	}
+	w.unsecured = err != nil
+	return err
 }
 
 func (w *writer) end() error {

@@ -1,0 +1,55 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/store/pgtest"
+)
+
+// A new key file is there whole, its owner's alone and never over another one, or not at all.
+func TestMakeKeys(t *testing.T) {
+	disk, err := pgtest.NewDisk(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := disk.Unmount(); err != nil {
+			t.Error(err)
+		}
+	})
+	name := filepath.Join(disk.Dir(), "secret.key")
+	if err := disk.Fill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := MakeKeys(name, 2); fault.CodeOf(err) != fault.Reach {
+		t.Errorf("on a full disk: %v", err)
+	}
+	if err := disk.Free(); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(disk.Dir()); len(left) > 0 || err != nil {
+		t.Errorf("it has left %v, %v", left, err)
+	}
+	made, err := MakeKeys(name, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		keys, err := ReadKeys(name)
+		if err != nil || len(keys) != 1 || keys[0].Number != 2 || keys[0].Fingerprint() != made.Fingerprint() {
+			t.Errorf("%+v, %v", keys, err)
+		}
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", info, err)
+		}
+		if _, err := MakeKeys(name, 3); fault.CodeOf(err) != fault.Reach {
+			t.Errorf("over another one: %v", err)
+		}
+	}
+	if left, err := os.ReadDir(disk.Dir()); len(left) != 1 || err != nil {
+		t.Errorf("it has left %v, %v", left, err)
+	}
+}

@@ -1,0 +1,110 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/fault"
+)
+
+// A cell of a list in CSV is no formula, whatever a client calls itself.
+func TestCellsOfCSV(t *testing.T) {
+	for _, tt := range []struct {
+		value any
+		want  string
+	}{
+		{"Quill", "Quill"}, {"=1+1", "'=1+1"}, {"+1", "'+1"}, {"-1", "'-1"}, {"@x", "'@x"}, {"\t=1", "'\t=1"}, {"", ""}, {nil, ""}, {0., ""}, {1795290656., "2026-11-21T19:50:56Z"},
+	} {
+		if got := csvCell(tt.value); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.value, got, tt.want)
+		}
+	}
+}
+
+// Each effect of rules is told in words.
+func TestEffectsInWords(t *testing.T) {
+	got := EffectsInWords([]any{
+		map[string]any{"host": "a.example", "connections": 1.}, map[string]any{"ceiling": "read_only", "connections": 2.}, map[string]any{"ends_at": 1795290656., "connections": 3.},
+	})
+	want := []string{"1 connection to a.example: ended for good, because it is blocked", "2 connections: less access, by read_only", "3 connections: an end on 2026-11-21T19:50:56Z"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// What a server refuses becomes an exit code, and what it says stays on its
+// line.
+func TestOperatorRefusals(t *testing.T) {
+	var status int
+	var body string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+	}))
+	defer server.Close()
+	c := Server{Base: server.URL, HTTP: server.Client()}
+	for _, tt := range []struct {
+		status int
+		body   string
+		code   int
+		says   string
+	}{
+		{200, `{"error":"none"}`, 0, ""},
+		{200, `{`, 4, "not as an operator API"},
+		{204, ``, 4, "not as an operator API"},
+		{307, `{}`, 4, "not as an operator API"},
+		{400, `{"error":"invalid_request","error_description":"reason: too\nlong"}`, 2, "reason: too long"},
+		{401, `{"error":"unauthorized","error_description":"sign in"}`, 4, "does not take the operators' password"},
+		{404, `{"error":"not_found","error_description":"there is no such person"}`, 5, "there is no such person"},
+		{404, `{"error":"api_off","error_description":"the operator API is off"}`, 4, server.URL + ": the operator API is off"},
+		{404, `not found`, 4, "not as an operator API"},
+		{409, `{"error":"conflict","error_description":"it exists already"}`, 6, "it exists already"},
+		{500, `{"error":"server_error","error_description":"something went wrong here","reference":"abc\u001b[2J"}`, 1, server.URL + ": something went wrong here (reference abc [2J)"},
+		{503, `{"error":"temporarily_unavailable","error_description":"later"}`, 4, server.URL + ": later"},
+	} {
+		status, body = tt.status, tt.body
+		var into map[string]any
+		err := c.Do(t.Context(), "GET", "/v1/x", nil, nil, &into)
+		if fault.CodeOf(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%d %s: %d %v, want %d", tt.status, tt.body, fault.CodeOf(err), err, tt.code)
+		}
+	}
+}
+
+// The password goes to the server that was asked, with a body in JSON, and to
+// nobody whom that server names.
+func TestOperatorClientSends(t *testing.T) {
+	var got []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, password, _ := r.BasicAuth()
+		var body map[string]any
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		got = append(got, fmt.Sprint(r.Method, " ", r.URL, " ", r.Header.Get("Content-Type"), " ", body["reason"], " ", password))
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	}))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("a long password\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := At{URL: server.URL, PasswordFile: file}.Connect(t.Context(), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var into any
+	if err := c.Do(context.Background(), "POST", "/v1/x", url.Values{"a": {"b c"}}, map[string]string{"reason": "lost"}, &into); fault.CodeOf(err) != 4 {
+		t.Errorf("a redirect: %v", err)
+	}
+	if want := []string{"POST /v1/x?a=b+c application/json lost a long password"}; !slices.Equal(got, want) {
+		t.Errorf("sent %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,131 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+)
+
+// asItLies gives the file of a database and its log of writes while it is used, and the file
+// once it is closed.
+func asItLies(t *testing.T) (h house, used, log, closed []byte, ids []approval.ID) {
+	t.Helper()
+	h = furnished(t)
+	for n := range byte(20) {
+		ids = append(ids, h.live(t, h.answer(n+1)))
+	}
+	file := func(name string) []byte {
+		t.Helper()
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return content
+	}
+	used, log = file(h.path), file(h.path+"-wal")
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return h, used, log, file(h.path), ids
+}
+
+// answers opens a database of these files and asks for the approvals: it gives the first
+// error, nil where each answer is right.
+func (h house) answers(t *testing.T, file, log []byte, ids []approval.ID) error {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "grantkeeper.db")
+	for name, content := range map[string][]byte{path: file, path + "-wal": log} {
+		if content == nil {
+			continue
+		}
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := Open(context.Background(), at(t, path, Options{Ring: h.ring, Now: h.clock.Now}))
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for _, id := range ids {
+		a, err := s.Check(context.Background(), id)
+		if err != nil {
+			return err
+		}
+		if a.Approval.Phase != approval.Live || a.Approval.Generation != 1 {
+			t.Errorf("answered from harmed content: %+v", a.Approval)
+		}
+	}
+	if whole, err := s.Integrity(context.Background()); err != nil {
+		return err
+	} else if !whole {
+		return errors.New("not looked at as a whole")
+	}
+	return nil
+}
+
+// Content of the file that is not as it was written is refused, page by page: a bit that is
+// another one, and a page in another's place (decision T18).
+func TestHarmedPages(t *testing.T) {
+	if !embedded() {
+		return
+	}
+	const page = 4096
+	h, _, _, file, ids := asItLies(t)
+	if err := h.answers(t, file, nil, ids); err != nil {
+		t.Fatalf("as it was: %v", err)
+	}
+	if len(file)%page != 0 || len(file) < 10*page {
+		t.Fatalf("%d bytes", len(file))
+	}
+	for n := 0; n < len(file)/page; n += 7 {
+		harmed := bytes.Clone(file)
+		harmed[n*page+page/2] ^= 1
+		if err := h.answers(t, harmed, nil, ids); err == nil {
+			t.Errorf("a bit of page %d is another one, and nothing says so", n+1)
+		}
+		if n == 0 {
+			continue
+		}
+		harmed = bytes.Clone(file)
+		copy(harmed[n*page:][:page], file[(n+1)%(len(file)/page)*page:][:page])
+		if err := h.answers(t, harmed, nil, ids); err == nil {
+			t.Errorf("page %d is in another's place, and nothing says so", n+1)
+		}
+	}
+}
+
+// A log of writes that is damaged before its end keeps the server from starting, since what
+// was acknowledged is behind it; one that ends in a commit that was under way does not
+// (decision T18).
+func TestHarmedLog(t *testing.T) {
+	if !embedded() {
+		return
+	}
+	const header, frame = 32, 24 + 4096
+	h, file, log, _, ids := asItLies(t)
+	if err := h.answers(t, file, log, ids); err != nil {
+		t.Fatalf("as it was: %v", err)
+	}
+	frames := (len(log) - header) / frame
+	if frames < 10 {
+		t.Fatalf("%d frames", frames)
+	}
+	if err := h.answers(t, file, append(bytes.Clone(log), log[:frame/2]...), ids); err != nil {
+		t.Errorf("a frame that was under way: %v", err)
+	}
+	for n := 0; n < frames/2; n += 3 {
+		for _, at := range []int{0, 8, 16, 24 + 1000} { // page number, salt, sum, content
+			harmed := bytes.Clone(log)
+			harmed[header+n*frame+at] ^= 1
+			if err := h.answers(t, file, harmed, ids); !errors.Is(err, ErrDamaged) {
+				t.Errorf("byte %d of frame %d is another one: %v", at, n, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,385 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/driver"
+	"github.com/ncruces/go-sqlite3/util/vfsutil"
+	"github.com/ncruces/go-sqlite3/vfs"
+
+	"github.com/grantkeeper/grantkeeper/store/engine"
+)
+
+// A page of the database ends with a check sum of its content (8 bytes, as SQLite's
+// cksumvfs has it), which is verified whenever the page is read (decision T18). Here it is
+// bound to the page's place as well, since a disk that writes a page to the wrong place
+// writes one whose sum is right; and what this process wrote, to the log of writes too, is
+// compared with what it reads: SQLite itself looks at the sums of the log when it starts,
+// and never again. What a checkpoint brings into the file is read back from the disk.
+
+// DiskOf names the VFS below, by the path of a file; nil is the operating system's. Tests
+// have disks that lose power.
+var DiskOf func(path string) string
+
+const checkedVFS = "grantkeeper"
+
+func init() { vfs.Register(checkedVFS, checkedDisk{}) }
+
+func below(path string) vfs.VFS {
+	if DiskOf != nil {
+		return vfs.Find(DiskOf(path))
+	}
+	return vfs.Find("os")
+}
+
+type checkedDisk struct{}
+
+func (checkedDisk) Delete(path string, sync bool) error { return below(path).Delete(path, sync) }
+func (checkedDisk) Access(path string, f vfs.AccessFlag) (bool, error) {
+	return below(path).Access(path, f)
+}
+func (checkedDisk) FullPathname(path string) (string, error) { return below(path).FullPathname(path) }
+
+func (d checkedDisk) Open(path string, f vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	return d.check(path, f)(below(path).Open(path, f))
+}
+
+func (d checkedDisk) OpenFilename(name *vfs.Filename, f vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	return d.check(name.String(), f)(vfsutil.WrapOpenFilename(below(name.String()), name, f))
+}
+
+// check wraps a file that holds pages.
+func (checkedDisk) check(path string, as vfs.OpenFlag) func(vfs.File, vfs.OpenFlag, error) (vfs.File, vfs.OpenFlag, error) {
+	return func(f vfs.File, flags vfs.OpenFlag, err error) (vfs.File, vfs.OpenFlag, error) {
+		if err != nil || as&(vfs.OPEN_MAIN_DB|vfs.OPEN_WAL) == 0 {
+			return f, flags, err
+		}
+		return &checkedFile{File: f, path: path, wrote: wroteTo(path), main: as&vfs.OPEN_MAIN_DB != 0}, flags, nil
+	}
+}
+
+// written are the sums of the pages that this process wrote to a file, by their places; all its
+// connections have the same.
+type written struct {
+	sync.Mutex
+	seed maphash.Seed
+	sums map[int64]uint64
+	uses int
+}
+
+var (
+	writing  sync.Mutex
+	allFiles = map[string]*written{}
+)
+
+const (
+	pageSize  = 4096
+	logHeader = 32
+	logFrame  = 24      // and a page behind it
+	maxSums   = 1 << 18 // of about 40 bytes each; a file with more is compared in part
+)
+
+func wroteTo(path string) *written {
+	writing.Lock()
+	defer writing.Unlock()
+	w := allFiles[path]
+	if w == nil {
+		w = &written{seed: maphash.MakeSeed(), sums: map[int64]uint64{}}
+		allFiles[path] = w
+	}
+	w.uses++
+	return w
+}
+
+// checkedFile is one connection's.
+type checkedFile struct {
+	vfs.File
+	path  string
+	wrote *written
+	main  bool
+	sums  bool // its pages end with a check sum
+
+	unsynced []int64 // places of pages of the database
+}
+
+func (f *checkedFile) Unwrap() vfs.File { return f.File }
+
+func (f *checkedFile) Close() error {
+	writing.Lock()
+	if f.wrote.uses--; f.wrote.uses == 0 {
+		delete(allFiles, f.path)
+	}
+	writing.Unlock()
+	return f.File.Close()
+}
+
+// places gives where the first page begins, and how far the next is from it.
+func (f *checkedFile) places() (first, step int64) {
+	if f.main {
+		return 0, pageSize
+	}
+	return logHeader + logFrame, logFrame + pageSize
+}
+
+// begins reports whether a page begins at a place.
+func (f *checkedFile) begins(off int64) bool {
+	first, step := f.places()
+	return (off-first)%step == 0
+}
+
+// asWritten reports whether a page is what this process wrote there, or that it wrote none.
+func (f *checkedFile) asWritten(b []byte, off int64) bool {
+	f.wrote.Lock()
+	sum, wrote := f.wrote.sums[off]
+	f.wrote.Unlock()
+	return !wrote || sum == maphash.Bytes(f.wrote.seed, b)
+}
+
+func (f *checkedFile) ReadAt(b []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(b, off)
+	f.header(b[:n], off)
+	if n != pageSize || !f.begins(off) {
+		return n, err
+	}
+	if !f.asWritten(b, off) {
+		return 0, sqlite3.IOERR_DATA
+	}
+	f.bind(b, off)
+	return n, err
+}
+
+func (f *checkedFile) WriteAt(b []byte, off int64) (int, error) {
+	f.header(b, off)
+	whole := len(b) == pageSize && f.begins(off)
+	if whole {
+		f.bind(b, off)
+		defer f.bind(b, off) // the page is SQLite's, which goes on with it
+	}
+	n, err := f.File.WriteAt(b, off)
+	f.wrote.Lock()
+	defer f.wrote.Unlock()
+	if whole && err == nil && len(f.wrote.sums) < maxSums {
+		f.wrote.sums[off] = maphash.Bytes(f.wrote.seed, b)
+		if f.main {
+			f.unsynced = append(f.unsynced, off)
+		}
+		return n, err
+	}
+	at, step := f.places()
+	if off > at {
+		at = off - (off-at)%step
+	}
+	for ; at < off+int64(len(b)); at += step {
+		if off < at+pageSize { // the frame's header may be all that is written
+			delete(f.wrote.sums, at)
+		}
+	}
+	return n, err
+}
+
+// readBack is how many bytes of a file are read at once to see what was written there.
+const readBack = 64 * pageSize
+
+// Sync reads what it has made durable from the disk again. The log of writes keeps all of it
+// until that has been there: pages that are not are written once more.
+func (f *checkedFile) Sync(flags vfs.SyncFlag) error {
+	if err := f.File.Sync(flags); err != nil || len(f.unsynced) == 0 {
+		return err
+	}
+	drop := func(int64, int64) {}
+	if at, ok := f.File.(interface{ Forget(off, n int64) }); ok { // a disk of a test
+		drop = at.Forget
+	} else if at, err := os.Open(f.path); err == nil {
+		defer at.Close()
+		drop = func(off, n int64) { forget(at.Fd(), off, n) }
+	}
+	slices.Sort(f.unsynced)
+	places := slices.Compact(f.unsynced)
+	f.unsynced = f.unsynced[:0]
+	b := make([]byte, readBack)
+	for len(places) > 0 {
+		n, first := 1, places[0]
+		for n < len(places) && places[n]+pageSize-first <= readBack {
+			n++
+		}
+		b := b[:places[n-1]+pageSize-first]
+		drop(first, int64(len(b)))
+		if _, err := f.File.ReadAt(b, first); err != nil {
+			return err
+		}
+		for _, off := range places[:n] {
+			if !f.asWritten(b[off-first:][:pageSize], off) {
+				return sqlite3.IOERR_DATA
+			}
+		}
+		places = places[n:]
+	}
+	return nil
+}
+
+// header learns from the first page whether pages end with a check sum.
+func (f *checkedFile) header(b []byte, off int64) {
+	if f.main && off == 0 && len(b) >= 100 && bytes.HasPrefix(b, []byte("SQLite format 3\x00")) {
+		f.sums = b[20] == 8
+	}
+}
+
+// bind mixes the page's place into its check sum, or out of it.
+func (f *checkedFile) bind(b []byte, off int64) {
+	if f.main && f.sums {
+		end := b[pageSize-8:]
+		binary.LittleEndian.PutUint64(end, binary.LittleEndian.Uint64(end)^uint64(off/pageSize+1)*0x9e3779b97f4a7c15)
+	}
+}
+
+func (f *checkedFile) Truncate(to int64) error {
+	f.wrote.Lock()
+	for off := range f.wrote.sums {
+		if off+pageSize > to {
+			delete(f.wrote.sums, off)
+		}
+	}
+	f.wrote.Unlock()
+	return f.File.Truncate(to)
+}
+
+func (f *checkedFile) SharedMemory() vfs.SharedMemory {
+	if f, ok := f.File.(vfs.FileSharedMemory); ok {
+		return f.SharedMemory()
+	}
+	return nil
+}
+func (f *checkedFile) LockState() vfs.LockLevel     { return vfsutil.WrapLockState(f.File) }
+func (f *checkedFile) PersistWAL() bool             { return vfsutil.WrapPersistWAL(f.File) }
+func (f *checkedFile) SetPersistWAL(on bool)        { vfsutil.WrapSetPersistWAL(f.File, on) }
+func (f *checkedFile) PowersafeOverwrite() bool     { return vfsutil.WrapPowersafeOverwrite(f.File) }
+func (f *checkedFile) SetPowersafeOverwrite(b bool) { vfsutil.WrapSetPowersafeOverwrite(f.File, b) }
+func (f *checkedFile) SizeHint(size int64) error    { return vfsutil.WrapSizeHint(f.File, size) }
+func (f *checkedFile) HasMoved() (bool, error)      { return vfsutil.WrapHasMoved(f.File) }
+
+// withSums lets the pages of a database end with check sums. It writes all of it anew, unless
+// they do already.
+func withSums(ctx context.Context, conn *sql.Conn) error {
+	return conn.Raw(func(c any) error {
+		raw, ok := c.(driver.Conn)
+		if !ok {
+			return errors.New("the driver is not the one that was built for")
+		}
+		old := raw.Raw().SetInterrupt(ctx)
+		defer raw.Raw().SetInterrupt(old)
+		return raw.Raw().EnableChecksums("main")
+	})
+}
+
+// damaged marks an error that says that a file has other content than was written.
+func damaged(err error) error {
+	if errors.Is(err, sqlite3.CORRUPT) || errors.Is(err, sqlite3.IOERR_DATA) || errors.Is(err, sqlite3.NOTADB) {
+		return fmt.Errorf("%w: %w", engine.ErrDamaged, err)
+	}
+	return err
+}
+
+// openLog opens the file, on the disk that it is on; it gives none where none is.
+func openLog(path string) (interface {
+	io.ReaderAt
+	io.Closer
+}, int64, error) {
+	if disk := below(path); disk != vfs.Find("os") { // which opens nothing by its name alone
+		if there, err := disk.Access(path, vfs.ACCESS_EXISTS); err != nil || !there {
+			return nil, 0, err
+		}
+		f, _, err := disk.Open(path, vfs.OPEN_READONLY|vfs.OPEN_WAL)
+		if err != nil {
+			return nil, 0, err
+		}
+		size, err := f.Size()
+		return f, size, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+// checkLog refuses a log of writes that is damaged before its end. SQLite takes the first frame
+// with a wrong sum for the end, which is right of what was under way when the power went: the
+// last commit. Where one commit goes on from another behind that frame, what was there had
+// been synced, and acknowledged.
+func checkLog(path string) error {
+	path += "-wal"
+	f, size, err := openLog(path)
+	if err != nil || f == nil {
+		return nil // opening the database says why
+	}
+	defer f.Close()
+	if size < logHeader {
+		return nil
+	}
+	b := make([]byte, pageSize+logFrame)
+	header := b[:logHeader]
+	if _, err := f.ReadAt(header, 0); err != nil || binary.BigEndian.Uint32(header[8:]) != pageSize {
+		return damaged(err)
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if header[3]&1 == 1 {
+		order = binary.BigEndian
+	}
+	sum := func(s [2]uint32, b []byte) [2]uint32 {
+		for ; len(b) >= 8; b = b[8:] {
+			s[0] += order.Uint32(b) + s[1]
+			s[1] += order.Uint32(b[4:]) + s[0]
+		}
+		return s
+	}
+	said := func(b []byte) [2]uint32 {
+		return [2]uint32{binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])}
+	}
+	salts, before := string(header[16:24]), said(header[24:])
+	made := sum([2]uint32{}, header[:24]) // what before has to be
+	broken, commit := int64(-1), false    // where, and whether the frame before ends a commit
+	if made != before {
+		broken, salts = 0, ""
+	}
+	for off := int64(logHeader); off+int64(len(b)) <= size; off += int64(len(b)) {
+		if _, err := f.ReadAt(b, off); err != nil {
+			return fmt.Errorf("database: %s: %w: %w", path, engine.ErrDamaged, err)
+		}
+		if salts == "" { // those of the header are not known
+			salts = string(b[8:16])
+		}
+		ours := string(b[8:16]) == salts
+		goesOn := false
+		for _, from := range [][2]uint32{made, before} {
+			now := sum(sum(from, b[:8]), b[logFrame:])
+			goesOn = goesOn || ours && now == said(b[16:])
+			if from == before {
+				made = now
+			}
+		}
+		switch {
+		case goesOn && broken >= 0 && commit:
+			return fmt.Errorf("database: %s: %w at byte %d: whole commits are behind it", path, engine.ErrDamaged, broken)
+		case !goesOn && broken < 0:
+			broken = off
+		}
+		before, commit = said(b[16:]), ours && binary.BigEndian.Uint32(b[4:]) != 0
+	}
+	return nil
+}

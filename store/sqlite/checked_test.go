@@ -1,0 +1,189 @@
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/vfs"
+
+	"github.com/grantkeeper/grantkeeper/store/engine"
+)
+
+// What a process reads of the log of writes is what it wrote there, at each place, whatever
+// it has written behind that since; SQLite does not look at the sums of the log again.
+func TestTheLogIsReadAsWritten(t *testing.T) {
+	for frame := range 4 {
+		path := filepath.Join(t.TempDir(), "grantkeeper.db")
+		db, err := Connect(DSN(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		db.SetMaxOpenConns(1)
+		conn, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := withSums(t.Context(), conn); err != nil {
+			t.Fatal(err)
+		}
+		// Three tables take three pages, and the list of them the first.
+		for _, text := range []string{`PRAGMA wal_checkpoint(TRUNCATE)`,
+			`CREATE TABLE a (text); INSERT INTO a VALUES ('a'); CREATE TABLE b (text); INSERT INTO b VALUES ('b'); CREATE TABLE c (text); INSERT INTO c VALUES ('c')`,
+			`PRAGMA wal_checkpoint(TRUNCATE)`,
+			`BEGIN; UPDATE a SET text = 'd'; UPDATE b SET text = 'e'; UPDATE c SET text = 'f'; PRAGMA user_version = 7; COMMIT`} {
+			if _, err := conn.ExecContext(t.Context(), text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		log, err := os.OpenFile(path+"-wal", os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		info, err := log.Stat()
+		if err != nil || info.Size() != logHeader+4*(logFrame+pageSize) {
+			t.Fatalf("the log has %d bytes, want those of four frames (%v)", info.Size(), err)
+		}
+		at := int64(logHeader + logFrame + frame*(logFrame+pageSize) + 2000)
+		one := make([]byte, 1)
+		if _, err := log.ReadAt(one, at); err != nil {
+			t.Fatal(err)
+		}
+		one[0] ^= 1
+		if _, err := log.WriteAt(one, at); err != nil {
+			t.Fatal(err)
+		}
+		other, err := Connect(DSN(path)) // has no page in memory yet
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		var text string
+		err = other.QueryRow(`SELECT a.text || b.text || c.text FROM a, b, c`).Scan(&text)
+		if !errors.Is(damaged(err), engine.ErrDamaged) {
+			t.Errorf("frame %d is another: %q %v, want that the file is damaged", frame, text, err)
+		}
+	}
+}
+
+// A plain file is one of the system; forget is asked to drop what it has of it in memory.
+type plain struct {
+	vfs.File // has all that is not used here
+	at       *os.File
+	forget   func(off, n int64)
+}
+
+func (f plain) ReadAt(b []byte, off int64) (int, error)  { return f.at.ReadAt(b, off) }
+func (f plain) WriteAt(b []byte, off int64) (int, error) { return f.at.WriteAt(b, off) }
+func (f plain) Sync(vfs.SyncFlag) error                  { return f.at.Sync() }
+func (f plain) Close() error                             { return f.at.Close() }
+func (f plain) Forget(off, n int64)                      { f.forget(off, n) }
+
+func openPlain(t *testing.T) *os.File {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "pages"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// What is synced is read from the disk again, each page that was written and no other, however
+// many lie between them; of a page that was written in part nothing is compared.
+func TestWhatIsSyncedIsReadBack(t *testing.T) {
+	for _, harmed := range []int64{-1, 0, 1, 3, 64, 200} { // the number of a page
+		below := openPlain(t)
+		dropped := map[int64]bool{}
+		f := &checkedFile{path: below.Name(), wrote: wroteTo(below.Name()), main: true, File: plain{at: below, forget: func(off, n int64) {
+			if n > readBack {
+				t.Errorf("%d bytes at once", n)
+			}
+			for at := off; at < off+n; at += pageSize {
+				dropped[at/pageSize] = true
+			}
+			if at := harmed * pageSize; harmed >= 0 && off <= at && at < off+n {
+				if _, err := below.WriteAt([]byte("other"), at+7); err != nil {
+					t.Error(err)
+				}
+			}
+		}}}
+		page := func(n byte) []byte { b := make([]byte, pageSize); b[0] = n; return b }
+		for n := int64(200); n >= 0; n-- { // from the last on
+			if _, err := below.WriteAt(page(0), n*pageSize); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, n := range []int64{200, 64, 1, 0, 1} {
+			if _, err := f.WriteAt(page(byte(n)), n*pageSize); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wrote := harmed >= 0 && harmed != 3
+		if err := f.Sync(vfs.SYNC_FULL); errors.Is(err, sqlite3.IOERR_DATA) != wrote {
+			t.Errorf("page %d is another: %v", harmed, err)
+		}
+		if !wrote && (!dropped[0] || !dropped[1] || !dropped[64] || !dropped[200] || dropped[100]) {
+			t.Errorf("read back: %v", dropped)
+		}
+		clear(dropped)
+		if err := f.Sync(vfs.SYNC_FULL); err != nil || len(dropped) > 0 {
+			t.Errorf("once more: %v, %v", err, dropped)
+		}
+		if _, err := f.WriteAt(make([]byte, 20), 2*pageSize-10); err != nil { // of two pages
+			t.Fatal(err)
+		}
+		b := make([]byte, pageSize)
+		if _, err := f.ReadAt(b, pageSize); err != nil {
+			t.Errorf("a page that was written in part: %v", err)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// In the log of writes a page is what lies behind the header of a frame.
+func TestPlacesOfTheLog(t *testing.T) {
+	below := openPlain(t)
+	f := &checkedFile{path: below.Name(), wrote: wroteTo(below.Name()), File: plain{at: below}}
+	defer f.Close()
+	const second = logHeader + 2*logFrame + pageSize
+	known := func(want ...int64) {
+		t.Helper()
+		for _, off := range want {
+			if _, is := f.wrote.sums[off]; !is {
+				t.Errorf("of the page at %d nothing is known", off)
+			}
+		}
+		if len(f.wrote.sums) != len(want) {
+			t.Errorf("known are %v, want %v", f.wrote.sums, want)
+		}
+	}
+	write := func(n int, off int64) {
+		t.Helper()
+		if _, err := f.WriteAt(make([]byte, n), off); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(logHeader, 0)
+	write(logFrame, logHeader)
+	write(pageSize, logHeader+logFrame)
+	write(logFrame, second-logFrame)
+	write(pageSize, second)
+	known(logHeader+logFrame, second)
+	write(logHeader+logFrame, 0)
+	known(logHeader+logFrame, second)
+	write(logFrame+1, second-logFrame) // and the first byte of the page
+	known(logHeader + logFrame)
+	write(pageSize, second)
+	write(1, second+pageSize-1)
+	known(logHeader + logFrame)
+	write(pageSize, second)
+	write(second+1, 0)
+	known()
+}
