@@ -236,7 +236,7 @@ func bringBack(exec func(text string, args ...any) error, moved map[approval.ID]
 	return exec(`
 		INSERT INTO meta (name, value) VALUES ($1, $2)
 		    ON CONFLICT (name) DO UPDATE SET value = excluded.value
-		 WHERE CAST(meta.value AS INTEGER) < CAST(excluded.value AS INTEGER)`, engine.MetaTime, strconv.FormatInt(int64(last), 10))
+		 WHERE CAST(meta.value AS BIGINT) < CAST(excluded.value AS BIGINT)`, engine.MetaTime, strconv.FormatInt(int64(last), 10))
 }
 
 // writerTx is a transaction of the writer's.
