@@ -64,7 +64,7 @@ var mayFold = reviewed{
 		signin/factor.go:Server.confirmApp signin/mfa.go:Server.checkCode`},
 	{"a new password is refused more often by it", `signin/account.go:Server.wrongPassword`},
 	{"attempts are looked for by a part of a name, which finds more of them and decides nothing", `
-		store/attempt.go:AttemptFilter.narrow`},
+		store/records/attempt.go:AttemptFilter.narrow`},
 	{"two names look alike, and a warning is shown", `
 		page/lookalike.go:bare page/lookalike.go:foldFirst page/lookalike.go:foldLast
 		page/lookalike.go:lower`},

@@ -5,6 +5,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/store/accounts"
 	"github.com/grantkeeper/grantkeeper/store/approvals"
 	"github.com/grantkeeper/grantkeeper/store/oversight"
+	"github.com/grantkeeper/grantkeeper/store/records"
 )
 
 // What the doors hand in and get back of directories, by their names here.
@@ -97,3 +98,24 @@ const (
 	ShowEnding           = oversight.ShowEnding
 	ShowBeyond           = oversight.ShowBeyond
 )
+
+// What doors and commands hand in and get back of records, by their names here.
+type (
+	ActivityFilter  = records.ActivityFilter
+	AppTrouble      = records.AppTrouble
+	AttemptFilter   = records.AttemptFilter
+	Busy            = records.Busy
+	Call            = records.Call
+	EventFilter     = records.EventFilter
+	ReasonCount     = records.ReasonCount
+	Recorder        = records.Recorder
+	RecorderFigures = records.RecorderFigures
+	Recording       = records.Recording
+	Sealed          = records.Sealed
+)
+
+// MaxFoundLen bounds what attempts are looked for by, in bytes.
+const MaxFoundLen = records.MaxFoundLen
+
+// ActivityAt is the time of a cursor that Activity gave, in Unix seconds; 0 of what is none.
+func ActivityAt(cursor string) int64 { return records.ActivityAt(cursor) }

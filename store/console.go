@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/store/query"
 )
@@ -72,44 +71,4 @@ func (s *Store) ClientReach(ctx context.Context, client string) (r Reach, err er
 		return r.Scan(&o.ID, &o.Name, &o.Approvals, &o.People)
 	})
 	return r, engine.Unavailable("reach", err)
-}
-
-// CountEvents counts the entries of some kinds in each of n spans from since
-// on, oldest first, those of drills left out; since and span are seconds.
-func (s *Store) CountEvents(ctx context.Context, kinds []journal.Kind, since, span int64, n int) (map[journal.Kind][]uint64, error) {
-	defer s.timed("event_counts", time.Now())
-	q := query.Builder{Text: `SELECT kind, (at - $1) / $2, COUNT(*) FROM journal`, Args: []any{since, span}, End: ` GROUP BY 1, 2`}
-	q.Where("id >= ", query.IDAt(since))
-	q.OneOf("kind", query.IDs(kinds, kindArg))
-	q.NoDrills()
-	rows, err := s.db.Reader.QueryContext(ctx, q.Whole(), q.Args...)
-	out := map[journal.Kind][]uint64{}
-	for _, k := range kinds {
-		out[k] = make([]uint64, n)
-	}
-	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
-		var kind journal.Kind
-		var at int64
-		var count uint64
-		if err := r.Scan(&kind, &at, &count); err != nil {
-			return err
-		}
-		if at >= 0 && at < int64(n) {
-			out[kind][at] += count
-		}
-		return nil
-	})
-	return out, engine.Unavailable("events", err)
-}
-
-// LimitedAddresses counts the addresses that went over a rate limit since a
-// time, in Unix seconds, and names one of them.
-func (s *Store) LimitedAddresses(ctx context.Context, since int64) (n int, one string, err error) {
-	err = s.db.Reader.QueryRowContext(ctx, `
-		SELECT COUNT(DISTINCT address), COALESCE(MIN(address), '') FROM journal
-		 WHERE id >= $1 AND kind = `+engine.SQLRateLimited, query.IDAt(since)).Scan(&n, &one)
-	if err != nil {
-		return 0, "", engine.Unavailable("events", err)
-	}
-	return n, one, nil
 }

@@ -71,10 +71,14 @@
 //   - approvals: approvals/apply.go, approvals/refresh.go, approvals/check.go,
 //     approvals/stamp.go; approve.go, approvals/ending.go, approvals/many.go and
 //     approvals/pendingends.go, how they begin and end
-//   - the journal: journal.go writes what changes nothing else, events.go lists it, package
-//     journal names the kinds, reuse.go asks what looked like theft; sealing.go puts it
-//     into blocks, as package chain has them, and proof.go writes it to be verified
-//   - what calls did (package activity): recorder.go, activityrows.go, activity.go
+//   - the journal, in records: records/journal.go writes what changes nothing else,
+//     records/events.go lists it, package journal names the kinds, records/reuse.go asks what
+//     looked like theft; records/sealing.go puts it into blocks, as package chain has them,
+//     and records/proof.go writes it to be verified
+//   - what calls did (package activity): records/recorder.go, records/activityrows.go,
+//     records/activity.go
+//   - attempts to connect: records/attempt.go keeps what doors have seen, as package attempt
+//     reads it
 //   - the directory: directory.go reads; person.go, member.go, organization.go,
 //     integration.go and apikey.go change; import.go, with pruning.go
 //     and dryrun.go, takes all of it, as package directory plans; exporting.go
@@ -89,7 +93,6 @@
 //   - lists: query/builder.go, query/page.go, query/exec.go; approvals/approvalrow.go,
 //     approvals/listing.go, with approvals/listingways.go, approvals/listingmemory.go and
 //     approvals/listingpending.go; console.go, figures.go
-//   - attempts to connect: attempt.go keeps what doors have seen, as package attempt reads it
 //   - time: sweep.go, due.go, approvals/unused.go
 //   - the operator's: keys.go, nodes.go, migrate.go, copies.go, approvals/settlerestored.go,
 //     rewound.go

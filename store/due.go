@@ -2,12 +2,12 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/activity"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/records"
 )
 
 // Due counts what a sweep would do now, and does nothing.
@@ -52,7 +52,7 @@ func (s *Store) Expired(ctx context.Context, at time.Time) (Swept, error) {
 		{&operators, `SELECT COUNT(*) FROM operator_session WHERE seen_at <= $1 OR created_at <= $2`,
 			[]any{at.Add(-OperatorSessionIdle).Unix(), at.Add(-OperatorSessionMax).Unix()}},
 		{&out.Resets, `SELECT COUNT(*) FROM reset WHERE ends_at <= $1`, []any{at.Unix()}},
-		{&out.Events, `SELECT COUNT(*) FROM journal WHERE id < $1`, []any{journalBefore(&s.db.Options, at)}},
+		{&out.Events, `SELECT COUNT(*) FROM journal WHERE id < $1`, []any{records.JournalID(at.Add(-s.db.Options.JournalRetention))}},
 		{&out.Activity, `SELECT (SELECT COUNT(*) FROM activity WHERE day < $1) + (SELECT COUNT(*) FROM activity_tally WHERE hour < $2)`,
 			[]any{activity.FirstDay(at, s.db.Options.ActivityKeep), activity.FirstDay(at, s.db.Options.ActivityKeep) * 24 * 3600}},
 	} {
@@ -62,9 +62,4 @@ func (s *Store) Expired(ctx context.Context, at time.Time) (Swept, error) {
 	}
 	out.Sessions += operators
 	return out, nil
-}
-
-// journalBefore is the ID that every entry lies below whose time is over.
-func journalBefore(o *Options, at time.Time) string {
-	return fmt.Sprintf("%016x", at.Add(-o.JournalRetention).UnixMilli()<<16)
 }

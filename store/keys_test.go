@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/store/postgres"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -341,7 +342,7 @@ func TestKeyThatSealsElsewhere(t *testing.T) {
 	}
 	// As after a pause: nobody has heard of it, nor it of them.
 	house{Store: here}.sql(t, `UPDATE node SET seen_at = 0 WHERE key_number = 1`)
-	away.postgres().KeysAt.Store(postgres.Moment(time.Now().Add(-postgres.NodeLife)))
+	away.postgres().KeysAt.Store(postgres.Moment(time.Now().Add(-engine.NodeLife)))
 	if _, err := here.RotateKeys(ctx, Act{}); err != nil {
 		t.Fatal(err)
 	}

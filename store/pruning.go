@@ -6,6 +6,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/store/query"
+	"github.com/grantkeeper/grantkeeper/store/records"
 )
 
 // remove takes away what is planned, many rows in each statement: a directory
@@ -83,7 +84,7 @@ func (tx *Tx) removeOwners(p *directory.Plan) error {
 	if err := query.ExecEach(tx.Tx, query.Builder{Text: `DELETE FROM attempt`}, "person", people); err != nil {
 		return err
 	}
-	if err := tx.removed(people); err != nil {
+	if err := records.Removed(tx.Tx, people); err != nil {
 		return err
 	}
 	off := query.Builder{Text: `UPDATE organization SET ai_integration = 0, epoch = epoch + ai_integration`}

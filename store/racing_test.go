@@ -2,100 +2,12 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/journal"
 )
-
-// A page of the journal ends where it was found to end, even when entries came
-// or went since.
-func TestEventPagesWhileEntriesComeAndGo(t *testing.T) {
-	ctx, h := context.Background(), furnished(t)
-	write := func(kind journal.Kind, n int) {
-		t.Helper()
-		for i := range n {
-			e := Event{Kind: kind, Reference: fmt.Sprint("r", i%3), Person: "ada"}
-			if err := h.change(func(tx *Tx) error { return tx.Journal(e) }); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	most := maxEventWalk
-	t.Cleanup(func() { maxEventWalk = most })
-	for _, tt := range []struct {
-		name string
-		walk int
-		f    EventFilter
-	}{
-		{"newest first", 8, EventFilter{Reference: "r1"}},
-		{"newest first, the end in sight", 600, EventFilter{Reference: "r1"}},
-		{"of a person", 32, EventFilter{Reference: "r1", Person: "ada"}},
-		{"oldest first", 8, EventFilter{Reference: "r1", OldestFirst: true}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			write("signin_failed", 40)
-			maxEventWalk = most
-			f := tt.f
-			f.Limit = 1000
-			before, next, err := h.Events(ctx, f)
-			if err != nil || next != "" {
-				t.Fatal(next, err)
-			}
-			maxEventWalk = tt.walk
-			got := map[string]int{}
-			for pages := 0; ; pages++ {
-				way, err := f.way()
-				if err != nil {
-					t.Fatal(err)
-				}
-				edge, err := h.edge(ctx, f, way)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if pages == 0 && f.OldestFirst { // the oldest are swept
-					if err := h.changeFacts(func(tx *Tx) error {
-						_, err := tx.Exec(`DELETE FROM journal WHERE id IN (SELECT id FROM journal ORDER BY id LIMIT 6)`)
-						return err
-					}); err != nil {
-						t.Fatal(err)
-					}
-				} else if pages == 0 {
-					write("rate_limited", tt.walk)
-				}
-				page, next, err := h.eventsTo(ctx, f, way, edge)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, e := range page {
-					got[e.ID]++
-				}
-				if f.After = next; next == "" {
-					break
-				}
-			}
-			gone := 0
-			for _, e := range before {
-				if _, err := h.Event(ctx, e.ID); err != nil {
-					gone++
-				} else if got[e.ID] != 1 {
-					t.Errorf("entry %s is there %d times", e.ID, got[e.ID])
-				}
-			}
-			if gone > 6 {
-				t.Errorf("%d of the entries are gone", gone)
-			}
-			for id, n := range got {
-				if n > 1 {
-					t.Errorf("entry %s is there %d times", id, n)
-				}
-			}
-		})
-	}
-}
 
 // A code that is exchanged while approvals are looked for, at whatever moment,
 // is no way past their end.

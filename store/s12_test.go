@@ -114,7 +114,7 @@ func TestS12JournalIsAppendOnly(t *testing.T) {
 			found++
 			in := string(source[:at[0]])
 			in = in[strings.LastIndex(in, "\nfunc "):]
-			if !strings.HasPrefix(in, "\nfunc (tx *Tx) sweepJournal(") {
+			if !strings.HasPrefix(in, "\nfunc SweepJournal(") {
 				t.Errorf("%s: %s in %s", name, source[at[0]:at[1]], strings.SplitN(in, "{", 2)[0])
 			}
 		}

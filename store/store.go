@@ -12,6 +12,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/store/oversight"
 	"github.com/grantkeeper/grantkeeper/store/postgres"
+	"github.com/grantkeeper/grantkeeper/store/records"
 	"github.com/grantkeeper/grantkeeper/store/sqlite"
 )
 
@@ -20,14 +21,12 @@ type Store struct {
 	*accounts.Accounts
 	*approvals.ApprovalStore
 	*oversight.OversightStore
+	*records.Records
 
 	db engine.Handle
 
-	recorded    recorded
 	fullSaid    atomic.Int64 // Unix seconds: when it was logged last that nobody can register
 	pressedSaid atomic.Int64 // the same, that many clients wait
-
-	sealer sealer
 
 	ends    *approvals.Ends
 	closing sync.Once
@@ -44,7 +43,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	db := e.Handle(engine)
 	approved := approvals.On(db)
 	return &Store{
-		Accounts: accounts.On(db), ApprovalStore: approved, OversightStore: oversight.On(db, approved),
+		Accounts: accounts.On(db), ApprovalStore: approved, OversightStore: oversight.On(db, approved), Records: records.On(db, approved),
 		db: db, ends: approvals.EndsOf(db),
 	}, nil
 }

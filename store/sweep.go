@@ -9,6 +9,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/store/approvals"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/store/oversight"
+	"github.com/grantkeeper/grantkeeper/store/records"
 )
 
 // Sweep does what time brings: nothing depends on when it runs, for expiry is
@@ -40,7 +41,7 @@ func (s *Store) sweep(ctx context.Context) (Swept, error) {
 	if err := s.TellReviews(ctx); err != nil {
 		return out, fmt.Errorf("reviews: %w", err)
 	}
-	out.Activity, err = s.sweepActivity(func() bool { return ctx.Err() == nil })
+	out.Activity, err = s.SweepActivity(func() bool { return ctx.Err() == nil })
 	return out, err
 }
 
@@ -63,9 +64,9 @@ func (s *Store) sweepRows(ctx context.Context, out *Swept) error {
 		{&uncounted, sweepOf(accounts.SweepCosts)},
 		{&uncounted, sweepOf(oversight.SweepRequests)},
 		{&uncounted, sweepOf(oversight.TellEnds)},
-		{&uncounted, (*Tx).sweepAttempts},
-		{&out.Events, (*Tx).sweepJournal},
-		{&uncounted, (*Tx).sweepLeaves},
+		{&uncounted, sweepOf(records.SweepAttempts)},
+		{&out.Events, sweepOf(records.SweepJournal)},
+		{&uncounted, sweepOf(records.SweepLeaves)},
 	} {
 		for more := true; more; {
 			var n int
@@ -105,30 +106,5 @@ func (tx *Tx) sweepApprovals(now time.Time) (int, error) {
 		DELETE FROM approval WHERE id IN (
 			SELECT id FROM approval WHERE ended_at > 0 AND ended_at <= $1 ORDER BY ended_at, id LIMIT 100)`,
 		now.Add(-EndedRetention).Unix())
-	return int(n), err
-}
-
-func (tx *Tx) sweepJournal(now time.Time) (int, error) {
-	n, err := tx.Exec(`
-		DELETE FROM journal WHERE id IN (
-			SELECT id FROM journal WHERE id < $1 ORDER BY id LIMIT 500)`,
-		journalBefore(&tx.Env.Options, now))
-	if err == nil && n > 0 {
-		err = tx.noteGone(journalID(now.Add(-tx.Env.Options.JournalRetention)))
-	}
-	return int(n), err
-}
-
-// sweepLeaves drops the hashes of entries that are gone. What the blocks say else stays,
-// for anchors that name them (decision J5).
-func (tx *Tx) sweepLeaves(now time.Time) (int, error) {
-	before := journalID(now.Add(-tx.Env.Options.JournalRetention))
-	n, err := tx.Exec(`
-		UPDATE journal_block SET kept = 0, leaves = $1 WHERE number IN (
-			SELECT number FROM journal_block WHERE kept = 1 AND last_id < $2 ORDER BY last_id LIMIT 500)`,
-		[]byte{}, before)
-	if err == nil && n > 0 {
-		err = tx.noteGone(before)
-	}
 	return int(n), err
 }

@@ -1,5 +1,10 @@
 package engine
 
+import "time"
+
+// NodeLife is how long after its last sign a node counts as alive.
+const NodeLife = 35 * time.Second
+
 // Node is one process at work on the database.
 type Node struct {
 	ID        string

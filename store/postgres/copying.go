@@ -89,11 +89,11 @@ func (s *copySide) examine(ctx context.Context, of func(schema.State) error, key
 // noneLives is ErrInUse where nodes live, or did a moment ago.
 func noneLives(ctx context.Context, conn *sql.Conn) error {
 	var alive int
-	if err := conn.QueryRowContext(ctx, `SELECT COUNT(*) FROM node WHERE seen_at > `+databaseSeconds+` - $1`, int64(NodeLife/time.Second)).Scan(&alive); err != nil {
+	if err := conn.QueryRowContext(ctx, `SELECT COUNT(*) FROM node WHERE seen_at > `+databaseSeconds+` - $1`, int64(engine.NodeLife/time.Second)).Scan(&alive); err != nil {
 		return err
 	}
 	if alive > 0 {
-		return fmt.Errorf("database: nodes that live, or ended without a word less than %v ago: %d: %w", NodeLife, alive, engine.ErrInUse)
+		return fmt.Errorf("database: nodes that live, or ended without a word less than %v ago: %d: %w", engine.NodeLife, alive, engine.ErrInUse)
 	}
 	return nil
 }

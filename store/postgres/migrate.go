@@ -111,7 +111,7 @@ func (p *Engine) migrateIn(tx *engine.Tx, m schema.Migration, release string) (r
 	}
 	if err := tx.QueryRow(`
 		SELECT COUNT(*) FROM node WHERE schema < $1 AND seen_at > `+databaseSeconds+` - $2`,
-		int64(m.Oldest), int64(NodeLife/time.Second)).Scan(&behind); err != nil {
+		int64(m.Oldest), int64(engine.NodeLife/time.Second)).Scan(&behind); err != nil {
 		return nil, err
 	}
 	if behind > 0 {

@@ -14,8 +14,6 @@ const (
 	// beatEvery is how often a node shows that it lives, and asks what time
 	// the database has (decision T12: at least every 30 s).
 	beatEvery = 10 * time.Second
-	// NodeLife is how long after its last sign a node counts as alive.
-	NodeLife = 35 * time.Second
 	// keptNodes is how long a node is kept that has ended without a word.
 	keptNodes = 24 * time.Hour
 	// sweepLease is how long a node that has begun to sweep is left alone.
@@ -52,7 +50,7 @@ func (p *Engine) Beat(ctx context.Context) error {
 		RETURNING CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT), started_at,
 		          (SELECT COUNT(*) FROM node WHERE id <> $1 AND seen_at > `+databaseSeconds+` - $4),
 		          (SELECT CAST(value AS BIGINT) FROM meta WHERE name = 'schema_oldest')`,
-		p.node, int64(engine.NewestKey(p.Options.Ring)), p.Version(), int64(NodeLife/time.Second), int64(schema.Version)).Scan(&micros, &started, &alive, &oldest)
+		p.node, int64(engine.NewestKey(p.Options.Ring)), p.Version(), int64(engine.NodeLife/time.Second), int64(schema.Version)).Scan(&micros, &started, &alive, &oldest)
 	if err != nil {
 		return p.lost(err)
 	}
@@ -133,7 +131,7 @@ func (p *Engine) FollowKeys(ctx context.Context) error {
 // keysHold is how long after this node has looked at the keys no other can have
 // let one seal that it does not have: so long it counts as alive, and a little
 // less.
-const keysHold = NodeLife - 5*time.Second
+const keysHold = engine.NodeLife - 5*time.Second
 
 // What Opens says, as operators are told it.
 var (
@@ -171,7 +169,7 @@ func (p *Engine) Nodes(ctx context.Context) ([]engine.Node, error) {
 	rows, err := p.DB.QueryContext(ctx, `
 		SELECT id, started_at, seen_at, key_number, version FROM node
 		 WHERE seen_at > `+databaseSeconds+` - $1
-		 ORDER BY CASE WHEN id = $2 THEN 0 ELSE 1 END, started_at, id`, int64(NodeLife/time.Second), p.node)
+		 ORDER BY CASE WHEN id = $2 THEN 0 ELSE 1 END, started_at, id`, int64(engine.NodeLife/time.Second), p.node)
 	out, err := engine.ListOf(rows, err, func(r engine.Scanner, n *engine.Node) error {
 		err := r.Scan(&n.ID, &n.StartedAt, &n.SeenAt, &n.Key, &n.Version)
 		n.Self = n.ID == p.node

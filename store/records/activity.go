@@ -1,4 +1,4 @@
-package store
+package records
 
 import (
 	"cmp"
@@ -30,8 +30,8 @@ type ActivityFilter struct {
 
 // Activity lists the records of an approval, newest first unless the filter says otherwise,
 // and gives the cursor of the next page or "". What is kept no longer is not in it.
-func (s *Store) Activity(ctx context.Context, f ActivityFilter) ([]activity.Record, string, error) {
-	defer s.timed("activity", time.Now())
+func (s *Records) Activity(ctx context.Context, f ActivityFilter) ([]activity.Record, string, error) {
+	defer s.db.Timed("activity", time.Now())
 	limit, order := query.PageSize(f.Limit), "id DESC"
 	q := query.Builder{Text: `SELECT ` + activityColumns + ` FROM activity`}
 	q.Where("approval = ", f.Approval[:])
@@ -83,8 +83,8 @@ func ActivityAt(cursor string) int64 {
 
 // ActivityLatest gives what was said last of items of an organization, by their IDs,
 // whichever client touched them: the record of each, as far as one is kept.
-func (s *Store) ActivityLatest(ctx context.Context, organization string, items []string) (out []activity.Record, err error) {
-	defer s.timed("activity", time.Now())
+func (s *Records) ActivityLatest(ctx context.Context, organization string, items []string) (out []activity.Record, err error) {
+	defer s.db.Timed("activity", time.Now())
 	for _, item := range items {
 		rows, err := s.db.Reader.QueryContext(ctx, `
 			SELECT `+ofActivity+` FROM activity c JOIN approval a ON a.id = c.approval
@@ -100,14 +100,14 @@ func (s *Store) ActivityLatest(ctx context.Context, organization string, items [
 }
 
 // since is from when on anything is told that was asked for from a time on.
-func (s *Store) since(at int64) int64 {
-	return max(at, activity.FirstDay(s.Now(), s.db.Options.ActivityKeep)*24*3600)
+func (s *Records) since(at int64) int64 {
+	return max(at, activity.FirstDay(s.db.Now(), s.db.Options.ActivityKeep)*24*3600)
 }
 
 // ActivityTallies gives what is counted of an approval in the hours that begin between two
 // times, the latest first: one for each hour, what and kind.
-func (s *Store) ActivityTallies(ctx context.Context, id approval.ID, since, until int64) ([]activity.Tally, error) {
-	defer s.timed("activity", time.Now())
+func (s *Records) ActivityTallies(ctx context.Context, id approval.ID, since, until int64) ([]activity.Tally, error) {
+	defer s.db.Timed("activity", time.Now())
 	if until == 0 {
 		until = query.MaxTime
 	}
@@ -124,8 +124,8 @@ func (s *Store) ActivityTallies(ctx context.Context, id approval.ID, since, unti
 
 // ActivityCount counts the records of an approval between two times, Until not included:
 // changes, which are those that were done or may have been, and what was refused.
-func (s *Store) ActivityCount(ctx context.Context, id approval.ID, since, until int64) (changes, refused int, err error) {
-	defer s.timed("activity", time.Now())
+func (s *Records) ActivityCount(ctx context.Context, id approval.ID, since, until int64) (changes, refused int, err error) {
+	defer s.db.Timed("activity", time.Now())
 	err = s.db.Reader.QueryRowContext(ctx, `
 		SELECT COALESCE(SUM(CASE WHEN outcome IN ($1, $2) THEN 0 ELSE 1 END), 0), COALESCE(SUM(CASE WHEN outcome = $1 THEN 1 ELSE 0 END), 0)
 		  FROM activity WHERE approval = $3 AND id >= $4 AND id < $5`,
@@ -135,7 +135,7 @@ func (s *Store) ActivityCount(ctx context.Context, id approval.ID, since, until 
 
 // A Busy approval is one with how many calls were made by it.
 type Busy struct {
-	ApprovalRow
+	approvals.ApprovalRow
 	Calls int
 }
 
@@ -144,18 +144,18 @@ const mostBusy = 200
 
 // Busiest gives the approvals of an organization by which the most calls were made since a
 // time, Unix seconds, among the 200 that were used last: no more than most.
-func (s *Store) Busiest(ctx context.Context, organization string, since int64, most int) (out []Busy, err error) {
-	used, err := s.ApprovalRows(ctx, approvals.SelectApprovals+` WHERE a.organization = $1 AND a.used_at >= $2 ORDER BY a.used_at DESC, a.id LIMIT $3`, organization, since-3600, mostBusy) // a use is true to the hour
+func (s *Records) Busiest(ctx context.Context, organization string, since int64, most int) (out []Busy, err error) {
+	used, err := s.approvals.ApprovalRows(ctx, approvals.SelectApprovals+` WHERE a.organization = $1 AND a.used_at >= $2 ORDER BY a.used_at DESC, a.id LIMIT $3`, organization, since-3600, mostBusy) // a use is true to the hour
 	if err != nil || len(used) == 0 {
 		return nil, err
 	}
-	defer s.timed("activity", time.Now())
+	defer s.db.Timed("activity", time.Now())
 	calls := map[approval.ID]int{}
 	tallies, records := query.Builder{Text: `SELECT approval, SUM(calls) FROM activity_tally`, End: ` GROUP BY approval`}, query.Builder{Text: `SELECT approval, COUNT(*) FROM activity`, End: ` GROUP BY approval`}
 	tallies.Where("hour >= ", since)
 	records.Where("id >= ", query.IDAt(since))
 	for _, q := range []*query.Builder{&tallies, &records} {
-		q.OneOf("approval", query.Padded(query.IDs(used, func(r ApprovalRow) any { return r.ID[:] })))
+		q.OneOf("approval", query.Padded(query.IDs(used, func(r approvals.ApprovalRow) any { return r.ID[:] })))
 		rows, err := s.db.Reader.QueryContext(ctx, q.Whole(), q.Args...)
 		err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 			var id []byte
@@ -187,9 +187,9 @@ type Recording struct {
 
 // ActivityGaps gives the gaps that concern an approval, ended being 0 while it lives, from
 // a time on.
-func (s *Store) ActivityGaps(ctx context.Context, created, ended, since int64) (of Recording, err error) {
-	defer s.timed("activity", time.Now())
-	now := s.Now().Unix()
+func (s *Records) ActivityGaps(ctx context.Context, created, ended, since int64) (of Recording, err error) {
+	defer s.db.Timed("activity", time.Now())
+	now := s.db.Now().Unix()
 	rows, err := s.db.Reader.QueryContext(ctx, `SELECT id, opened_at, written_to, seen_at FROM activity_session`)
 	sessions, err := engine.ListOf(rows, err, scanRecording)
 	if err != nil {
@@ -221,11 +221,11 @@ func (s *Store) ActivityGaps(ctx context.Context, created, ended, since int64) (
 }
 
 // KeepsActivity is for how long what calls did is kept; 0 is that it is not.
-func (s *Store) KeepsActivity() time.Duration { return s.db.Options.ActivityKeep }
+func (s *Records) KeepsActivity() time.Duration { return s.db.Options.ActivityKeep }
 
 // EachActivity calls each with the records of an approval that a filter leaves, page by
 // page, until it gives an error.
-func (s *Store) EachActivity(ctx context.Context, f ActivityFilter, each func(activity.Record) error) error {
+func (s *Records) EachActivity(ctx context.Context, f ActivityFilter, each func(activity.Record) error) error {
 	f.Limit = cmp.Or(f.Limit, 1000)
 	for {
 		rows, next, err := s.Activity(ctx, f)

@@ -1,4 +1,4 @@
-package store
+package records
 
 import (
 	"fmt"
@@ -62,7 +62,7 @@ func scanRecord(row engine.Scanner, r *activity.Record) error {
 }
 
 // writeActivity writes a batch of a session. Done again it is nothing.
-func (tx *Tx) writeActivity(b recordBatch, session string) error {
+func writeActivity(tx *engine.Tx, b recordBatch, session string) error {
 	for left := b.records; len(left) > 0; {
 		n := recordsEach[0]
 		for _, more := range recordsEach {
@@ -96,19 +96,19 @@ func (tx *Tx) writeActivity(b recordBatch, session string) error {
 		left = left[n:]
 	}
 	if b.lost.Why != "" {
-		return tx.putGap(b.lost)
+		return putGap(tx, b.lost)
 	}
 	return nil
 }
 
-func (tx *Tx) putGap(g activity.Gap) error {
+func putGap(tx *engine.Tx, g activity.Gap) error {
 	_, err := tx.Exec(`
 		INSERT INTO activity_gap (id, from_at, to_at, why) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (id) DO UPDATE SET from_at = excluded.from_at, to_at = excluded.to_at`, g.ID, g.From, g.To, string(g.Why))
 	return err
 }
 
-func (tx *Tx) openRecording(s activity.Session) error {
+func openRecording(tx *engine.Tx, s activity.Session) error {
 	_, err := tx.Exec(`
 		INSERT INTO activity_session (id, opened_at, written_to, seen_at) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (id) DO UPDATE SET written_to = excluded.written_to, seen_at = excluded.seen_at`, s.ID, s.Opened, s.Written, s.Seen)
@@ -117,7 +117,7 @@ func (tx *Tx) openRecording(s activity.Session) error {
 
 // keepRecording says how far a session has written. One whose row is not there was taken for
 // dead, and has lost nothing; or else the database was set back, and some of it is lost.
-func (tx *Tx) keepRecording(s activity.Session) error {
+func keepRecording(tx *engine.Tx, s activity.Session) error {
 	n, err := tx.Exec(`UPDATE activity_session SET written_to = $1, seen_at = $2 WHERE id = $3`, s.Written, s.Seen, s.ID)
 	if err != nil || n > 0 {
 		return err
@@ -126,20 +126,20 @@ func (tx *Tx) keepRecording(s activity.Session) error {
 		return err
 	}
 	if n == 0 {
-		if err := tx.putGap(activity.Gap{ID: tx.Env.Ids.Next(tx.Env.Now()), From: s.Opened, To: s.Seen, Why: activity.SetBack}); err != nil {
+		if err := putGap(tx, activity.Gap{ID: tx.Env.Ids.Next(tx.Env.Now()), From: s.Opened, To: s.Seen, Why: activity.SetBack}); err != nil {
 			return err
 		}
 	}
-	return tx.openRecording(s)
+	return openRecording(tx, s)
 }
 
 // closeRecording ends one; under says that calls are under way of which nobody will hear.
-func (tx *Tx) closeRecording(s activity.Session, under bool) error {
-	if err := tx.keepRecording(s); err != nil {
+func closeRecording(tx *engine.Tx, s activity.Session, under bool) error {
+	if err := keepRecording(tx, s); err != nil {
 		return err
 	}
 	if under {
-		if err := tx.putGap(s.Ended(s.Seen)); err != nil {
+		if err := putGap(tx, s.Ended(s.Seen)); err != nil {
 			return err
 		}
 	}
@@ -149,7 +149,7 @@ func (tx *Tx) closeRecording(s activity.Session, under bool) error {
 
 // endRecordings makes gaps of the sessions of nodes that are gone: where others may be at
 // work, those that have not been seen for a while, and else all.
-func (tx *Tx) endRecordings(now int64, others bool) error {
+func endRecordings(tx *engine.Tx, now int64, others bool) error {
 	before := now + 1
 	if others {
 		before = now - int64(sessionLife/time.Second)
@@ -167,7 +167,7 @@ func (tx *Tx) endRecordings(now int64, others bool) error {
 		if n == 0 { // it lives after all
 			continue
 		}
-		if err := tx.putGap(s.Ended(now)); err != nil {
+		if err := putGap(tx, s.Ended(now)); err != nil {
 			return err
 		}
 	}
@@ -185,7 +185,7 @@ const (
 )
 
 // beginRecording notes since when there are records, and ends a time without any.
-func (tx *Tx) beginRecording(now int64) error {
+func beginRecording(tx *engine.Tx, now int64) error {
 	if _, err := tx.Exec(`
 		INSERT INTO activity_gap (id, from_at, to_at, why) VALUES ($1, 0, $2, $3) ON CONFLICT (id) DO NOTHING`,
 		gapBefore, now, string(activity.Before)); err != nil {
@@ -196,7 +196,7 @@ func (tx *Tx) beginRecording(now int64) error {
 }
 
 // stopRecording notes that none are made from now on, where there were some.
-func (tx *Tx) stopRecording(now int64) error {
+func stopRecording(tx *engine.Tx, now int64) error {
 	_, err := tx.Exec(`
 		INSERT INTO activity_gap (id, from_at, to_at, why)
 		SELECT $1, CAST($2 AS BIGINT), 0, $3 FROM activity_gap WHERE id = $4 ON CONFLICT (id) DO NOTHING`,
@@ -204,23 +204,23 @@ func (tx *Tx) stopRecording(now int64) error {
 	return err
 }
 
-// sweepActivity deletes what is kept no longer, and what is of people who were removed, a
+// SweepActivity deletes what is kept no longer, and what is of people who were removed, a
 // few rows in each commit. What it leaves is left for the next time: nobody reads it.
-func (s *Store) sweepActivity(more func() bool) (deleted int, err error) {
-	now := s.Now()
+func (s *Records) SweepActivity(more func() bool) (deleted int, err error) {
+	now := s.db.Now()
 	first := activity.FirstDay(now, s.db.Options.ActivityKeep)
-	steps := []func(*Tx) (int64, error){
-		func(tx *Tx) (int64, error) { return 0, tx.endRecordings(now.Unix(), s.db.Options.URL != "") },
-		func(tx *Tx) (int64, error) {
+	steps := []func(*engine.Tx) (int64, error){
+		func(tx *engine.Tx) (int64, error) { return 0, endRecordings(tx, now.Unix(), s.db.Options.URL != "") },
+		func(tx *engine.Tx) (int64, error) {
 			return tx.Exec(`DELETE FROM activity WHERE (approval, id) IN (SELECT approval, id FROM activity WHERE day < $1 LIMIT 500)`, first)
 		},
-		func(tx *Tx) (int64, error) {
+		func(tx *engine.Tx) (int64, error) {
 			return tx.Exec(`DELETE FROM activity_tally WHERE (approval, hour) IN (SELECT approval, hour FROM activity_tally WHERE hour < $1 LIMIT 200)`, first*24*3600)
 		},
-		func(tx *Tx) (int64, error) {
+		func(tx *engine.Tx) (int64, error) {
 			return tx.Exec(`DELETE FROM activity_gap WHERE to_at > 0 AND to_at < $1 AND id <> $2`, first*24*3600, gapBefore)
 		},
-		(*Tx).forgetActivity,
+		forgetActivity,
 	}
 	if s.db.Options.URL == "" { // who else records is in this process
 		steps = steps[1:]
@@ -228,7 +228,7 @@ func (s *Store) sweepActivity(more func() bool) (deleted int, err error) {
 	for _, step := range steps {
 		for range sweptAtOnce {
 			var n int64
-			if err := s.apart(func(tx *Tx) (err error) { n, err = step(tx); return err }); err != nil {
+			if err := s.db.Apart(func(tx *engine.Tx) (err error) { n, err = step(tx); return err }); err != nil {
 				return deleted, fmt.Errorf("activity: %w", err)
 			}
 			if deleted += int(n); n == 0 || !more() {
@@ -244,7 +244,7 @@ const sweptAtOnce = 200
 
 // forgetActivity deletes records of one person who was removed. They are of approvals that
 // ended with that.
-func (tx *Tx) forgetActivity() (int64, error) {
+func forgetActivity(tx *engine.Tx) (int64, error) {
 	rows, err := tx.Query(`SELECT person, at FROM activity_forget ORDER BY person LIMIT 1`)
 	gone, err := engine.ListOf(rows, err, func(r engine.Scanner, g *struct {
 		person string
@@ -269,8 +269,8 @@ func (tx *Tx) forgetActivity() (int64, error) {
 	return tx.Exec(`DELETE FROM activity_forget WHERE person = $1`, gone[0].person)
 }
 
-// removed has the records of people deleted soon.
-func (tx *Tx) removed(people []any) error {
+// Removed has the records of people deleted soon.
+func Removed(tx *engine.Tx, people []any) error {
 	for _, p := range people {
 		if _, err := tx.Exec(`
 			INSERT INTO activity_forget (person, at) VALUES ($1, $2) ON CONFLICT (person) DO UPDATE SET at = excluded.at`, p, tx.Env.Now().Unix()); err != nil {

@@ -1,4 +1,4 @@
-package store
+package records
 
 import (
 	"cmp"
@@ -44,8 +44,8 @@ func scanAttempt(row engine.Scanner, r *attempt.Record) error {
 // AddAttempts joins what was seen to the attempts that are kept, a batch in a commit,
 // and counts what nobody had room for. Nodes that tell of one attempt do it one after
 // the other. Nothing is lost by doing it late, but what it gives an error of.
-func (s *Store) AddAttempts(ctx context.Context, all []attempt.Record, counted map[attempt.Reason]int) error {
-	defer s.timed("attempts", time.Now())
+func (s *Records) AddAttempts(ctx context.Context, all []attempt.Record, counted map[attempt.Reason]int) error {
+	defer s.db.Timed("attempts", time.Now())
 	if !s.KeepsAttempts() {
 		return nil
 	}
@@ -56,16 +56,16 @@ func (s *Store) AddAttempts(ctx context.Context, all []attempt.Record, counted m
 		if err := s.judgeReuse(ctx, batch); err != nil {
 			return err
 		}
-		err := s.change(func(tx *Tx) error {
-			if err := tx.countAttempts(counts); err != nil { // first: it holds the others off
+		err := s.db.Change(func(tx *engine.Tx) error {
+			if err := countAttempts(tx, counts); err != nil { // first: it holds the others off
 				return err
 			}
 			for _, r := range batch {
-				if err := tx.addAttempt(r); err != nil {
+				if err := addAttempt(tx, r); err != nil {
 					return err
 				}
 			}
-			_, err := tx.capAttempts()
+			_, err := capAttempts(tx)
 			return err
 		})
 		if err != nil {
@@ -76,11 +76,11 @@ func (s *Store) AddAttempts(ctx context.Context, all []attempt.Record, counted m
 }
 
 // KeepsAttempts reports whether any are kept.
-func (s *Store) KeepsAttempts() bool { return s.db.Options.AttemptsMax > 0 }
+func (s *Records) KeepsAttempts() bool { return s.db.Options.AttemptsMax > 0 }
 
 // judgeReuse tells a race of a client with itself from what looks like theft, as the
 // journal has judged it.
-func (s *Store) judgeReuse(ctx context.Context, all []attempt.Record) error {
+func (s *Records) judgeReuse(ctx context.Context, all []attempt.Record) error {
 	for i := range all {
 		reused := slices.IndexFunc(all[i].Seen, func(o attempt.Observation) bool { return o.Reason == attempt.RefreshReused })
 		if reused < 0 || all[i].Approval == "" {
@@ -91,9 +91,9 @@ func (s *Store) judgeReuse(ctx context.Context, all []attempt.Record) error {
 			continue
 		}
 		switch looks, err := s.Reuse(ctx, id); {
-		case err != nil && !errors.Is(err, ErrNotFound):
+		case err != nil && !errors.Is(err, engine.ErrNotFound):
 			return err
-		case looks == LooksLikeCopies:
+		case looks == engine.LooksLikeCopies:
 			all[i].Seen = slices.Clone(all[i].Seen)
 			all[i].Seen[reused].Reason = attempt.RefreshRace
 		}
@@ -102,14 +102,14 @@ func (s *Store) judgeReuse(ctx context.Context, all []attempt.Record) error {
 }
 
 // countAttempts adds to the counts of the day.
-func (tx *Tx) countAttempts(counted map[attempt.Reason]int) error {
+func countAttempts(tx *engine.Tx, counted map[attempt.Reason]int) error {
 	day := tx.Env.Now().Unix() / (24 * 3600)
-	if err := tx.countAttempt(day, "", counted[""]); err != nil {
+	if err := countAttempt(tx, day, "", counted[""]); err != nil {
 		return err
 	}
 	for _, c := range attempt.Causes {
 		if n := counted[c.Code]; n > 0 {
-			if err := tx.countAttempt(day, c.Code, n); err != nil {
+			if err := countAttempt(tx, day, c.Code, n); err != nil {
 				return err
 			}
 		}
@@ -117,7 +117,7 @@ func (tx *Tx) countAttempts(counted map[attempt.Reason]int) error {
 	return nil
 }
 
-func (tx *Tx) countAttempt(day int64, reason attempt.Reason, n int) error {
+func countAttempt(tx *engine.Tx, day int64, reason attempt.Reason, n int) error {
 	_, err := tx.Exec(`
 		INSERT INTO attempt_count (day, reason, counted) VALUES ($1, $2, $3)
 		    ON CONFLICT (day, reason) DO UPDATE SET counted = attempt_count.counted + excluded.counted`,
@@ -126,8 +126,8 @@ func (tx *Tx) countAttempt(day int64, reason attempt.Reason, n int) error {
 }
 
 // addAttempt puts a record to the one that it belongs to, or keeps it as a new one.
-func (tx *Tx) addAttempt(r attempt.Record) error {
-	kept, err := tx.nearAttempts(r)
+func addAttempt(tx *engine.Tx, r attempt.Record) error {
+	kept, err := nearAttempts(tx, r)
 	if err != nil {
 		return err
 	}
@@ -145,19 +145,19 @@ func (tx *Tx) addAttempt(r attempt.Record) error {
 		}
 		r = attempt.Merge(before, r)
 	}
-	return tx.putAttempt(r)
+	return putAttempt(tx, r)
 }
 
 // nearAttempts are those that have a key with a record in common, the newest of each.
-func (tx *Tx) nearAttempts(r attempt.Record) (all []attempt.Record, err error) {
+func nearAttempts(tx *engine.Tx, r attempt.Record) (all []attempt.Record, err error) {
 	if r.Approval != "" {
-		all, err = tx.attemptRows(selectAttempt+` WHERE approval = $1 AND approval <> '' ORDER BY seen DESC LIMIT $2`, r.Approval, attemptNear)
+		all, err = attemptRows(tx, selectAttempt+` WHERE approval = $1 AND approval <> '' ORDER BY seen DESC LIMIT $2`, r.Approval, attemptNear)
 	}
 	if r.Walk != "" && len(all) == 0 && err == nil {
-		all, err = tx.attemptRows(selectAttempt+` WHERE walk = $1 AND walk <> '' ORDER BY seen DESC LIMIT $2`, r.Walk, attemptNear)
+		all, err = attemptRows(tx, selectAttempt+` WHERE walk = $1 AND walk <> '' ORDER BY seen DESC LIMIT $2`, r.Walk, attemptNear)
 	}
 	if r.Client != "" && len(all) == 0 && err == nil {
-		all, err = tx.attemptRows(selectAttempt+` WHERE client = $1 ORDER BY seen DESC LIMIT $2`, r.Client, attemptNear)
+		all, err = attemptRows(tx, selectAttempt+` WHERE client = $1 ORDER BY seen DESC LIMIT $2`, r.Client, attemptNear)
 	}
 	var more []attempt.Record
 	most := attemptNear
@@ -167,9 +167,9 @@ func (tx *Tx) nearAttempts(r attempt.Record) (all []attempt.Record, err error) {
 	switch {
 	case err != nil:
 	case r.Address != "":
-		more, err = tx.attemptRows(selectAttempt+` WHERE address = $1 ORDER BY seen DESC LIMIT $2`, r.Address, most)
+		more, err = attemptRows(tx, selectAttempt+` WHERE address = $1 ORDER BY seen DESC LIMIT $2`, r.Address, most)
 	case r.Client == "":
-		more, err = tx.attemptRows(selectAttempt + ` WHERE client = '' AND address = '' ORDER BY seen DESC LIMIT 8`)
+		more, err = attemptRows(tx, selectAttempt+` WHERE client = '' AND address = '' ORDER BY seen DESC LIMIT 8`)
 	}
 	for _, m := range more {
 		if !slices.ContainsFunc(all, func(k attempt.Record) bool { return k.ID == m.ID }) {
@@ -179,7 +179,7 @@ func (tx *Tx) nearAttempts(r attempt.Record) (all []attempt.Record, err error) {
 	return all, err
 }
 
-func (tx *Tx) attemptRows(text string, args ...any) ([]attempt.Record, error) {
+func attemptRows(tx *engine.Tx, text string, args ...any) ([]attempt.Record, error) {
 	rows, err := tx.Query(text, args...)
 	out, err := engine.ListOf(rows, err, scanAttempt)
 	if err != nil {
@@ -189,7 +189,7 @@ func (tx *Tx) attemptRows(text string, args ...any) ([]attempt.Record, error) {
 }
 
 // putAttempt writes a record; one without an ID gets the next.
-func (tx *Tx) putAttempt(r attempt.Record) error {
+func putAttempt(tx *engine.Tx, r attempt.Record) error {
 	t := attempt.Read(r)
 	if r.ID == "" {
 		r.ID = tx.Env.Ids.Next(tx.Env.Now())
@@ -210,7 +210,7 @@ func (tx *Tx) putAttempt(r attempt.Record) error {
 
 // capAttempts deletes the oldest beyond the bound, of strangers beyond their fifth of
 // it; no more than a batch at once.
-func (tx *Tx) capAttempts() (deleted int, err error) {
+func capAttempts(tx *engine.Tx) (deleted int, err error) {
 	most := tx.Env.Options.AttemptsMax
 	var strangers, all int
 	err = tx.QueryRow(`SELECT COUNT(*) FROM attempt WHERE person = '' AND approval = ''`).Scan(&strangers)
@@ -236,8 +236,8 @@ func (tx *Tx) capAttempts() (deleted int, err error) {
 	return deleted, err
 }
 
-// sweepAttempts deletes what was kept for long enough, or is beyond the bound.
-func (tx *Tx) sweepAttempts(now time.Time) (int, error) {
+// SweepAttempts deletes what was kept for long enough, or is beyond the bound.
+func SweepAttempts(tx *engine.Tx, now time.Time) (int, error) {
 	before := now.Add(-tx.Env.Options.AttemptsKeep).UnixMilli()
 	n, err := tx.Exec(`
 		DELETE FROM attempt WHERE id IN (
@@ -249,7 +249,7 @@ func (tx *Tx) sweepAttempts(now time.Time) (int, error) {
 	if _, err := tx.Exec(`DELETE FROM attempt_count WHERE day < $1`, before/(24*3600*1000)); err != nil {
 		return int(n), err
 	}
-	beyond, err := tx.capAttempts()
+	beyond, err := capAttempts(tx)
 	return int(n) + beyond, err
 }
 
@@ -267,8 +267,8 @@ type AttemptFilter struct {
 }
 
 // Attempts lists attempts, newest first, and gives the cursor of the next page or "".
-func (s *Store) Attempts(ctx context.Context, f AttemptFilter) ([]attempt.Record, string, error) {
-	defer s.timed("attempts", time.Now())
+func (s *Records) Attempts(ctx context.Context, f AttemptFilter) ([]attempt.Record, string, error) {
+	defer s.db.Timed("attempts", time.Now())
 	q := query.Builder{Text: selectAttempt}
 	if f.After != "" {
 		if id, err := hex.DecodeString(f.After); err != nil || len(id) != engine.EventIDLen || hex.EncodeToString(id) != f.After {
@@ -276,7 +276,7 @@ func (s *Store) Attempts(ctx context.Context, f AttemptFilter) ([]attempt.Record
 		}
 		q.Where("id < ", f.After)
 	}
-	f.narrow(&q, s.Now().UnixMilli())
+	f.narrow(&q, s.db.Now().UnixMilli())
 	limit := query.PageSize(f.Limit)
 	rows, err := s.db.Reader.QueryContext(ctx, q.Page("id DESC", limit), q.Args...)
 	out, err := engine.ListOf(rows, err, scanAttempt)
@@ -332,9 +332,9 @@ type AppTrouble struct {
 
 // FailingApps gives the apps with the most attempts that failed since a time, Unix
 // seconds, no more than most. Attempts that no app is known of are left out.
-func (s *Store) FailingApps(ctx context.Context, since int64, most int) ([]AppTrouble, error) {
-	defer s.timed("attempts", time.Now())
-	now := s.Now().UnixMilli()
+func (s *Records) FailingApps(ctx context.Context, since int64, most int) ([]AppTrouble, error) {
+	defer s.db.Timed("attempts", time.Now())
+	now := s.db.Now().UnixMilli()
 	type app struct {
 		AppTrouble
 		key string
@@ -382,9 +382,9 @@ type ReasonCount struct {
 
 // AttemptReasons counts attempts by what has become of them since a time, Unix seconds:
 // the most first. Those that nothing was wrong with have no reason.
-func (s *Store) AttemptReasons(ctx context.Context, since int64) (out []ReasonCount, err error) {
-	defer s.timed("attempts", time.Now())
-	now := s.Now().UnixMilli()
+func (s *Records) AttemptReasons(ctx context.Context, since int64) (out []ReasonCount, err error) {
+	defer s.db.Timed("attempts", time.Now())
+	now := s.db.Now().UnixMilli()
 	rows, err := s.db.Reader.QueryContext(ctx, attemptsNow+` SELECT result, reason, COUNT(*) FROM tried GROUP BY result, reason`, now, query.IDAt(since-1))
 	out, err = engine.ListOf(rows, err, func(r engine.Scanner, c *ReasonCount) error {
 		return r.Scan(&c.Result, &c.Reason, &c.Kept)
@@ -416,15 +416,15 @@ func (s *Store) AttemptReasons(ctx context.Context, since int64) (out []ReasonCo
 }
 
 // Attempt gives one attempt, or ErrNotFound.
-func (s *Store) Attempt(ctx context.Context, id string) (r attempt.Record, err error) {
-	defer s.timed("attempts", time.Now())
+func (s *Records) Attempt(ctx context.Context, id string) (r attempt.Record, err error) {
+	defer s.db.Timed("attempts", time.Now())
 	err = scanAttempt(s.db.Reader.QueryRowContext(ctx, selectAttempt+` WHERE id = $1`, id), &r)
 	return r, engine.Lookup("attempt", err)
 }
 
 // AttemptsLike gives the newest attempts of the same app, or of the same machine where
 // no app is known, the one itself among them.
-func (s *Store) AttemptsLike(ctx context.Context, r attempt.Record) ([]attempt.Record, error) {
+func (s *Records) AttemptsLike(ctx context.Context, r attempt.Record) ([]attempt.Record, error) {
 	f := AttemptFilter{Host: r.Host, Limit: likeAttempts}
 	if r.Host == "" {
 		if f.Find = r.Address; f.Find == "" {

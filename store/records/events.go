@@ -1,4 +1,4 @@
-package store
+package records
 
 import (
 	"context"
@@ -33,8 +33,8 @@ var maxEventWalk = 8192
 // Events lists the journal, newest first unless the filter says otherwise, and
 // gives the cursor of the next page or "". Where entries that match are rare, a
 // page can have fewer than its limit, or none, and a next one all the same.
-func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, error) {
-	defer s.timed("events", time.Now())
+func (s *Records) Events(ctx context.Context, f EventFilter) ([]engine.Event, string, error) {
+	defer s.db.Timed("events", time.Now())
 	way, err := f.way()
 	if err != nil {
 		return nil, "", err
@@ -50,7 +50,7 @@ func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, err
 
 // eventsTo gives the page that looks as far as an edge: how many entries these
 // are may have changed since it was found. "" is to the end.
-func (s *Store) eventsTo(ctx context.Context, f EventFilter, way query.Builder, edge string) ([]Event, string, error) {
+func (s *Records) eventsTo(ctx context.Context, f EventFilter, way query.Builder, edge string) ([]engine.Event, string, error) {
 	limit, order := query.PageSize(f.Limit), "id DESC"
 	if f.OldestFirst {
 		order = "id"
@@ -143,7 +143,7 @@ func (f EventFilter) walk() int {
 }
 
 // edge is the last entry of the way that a page looks at; "" is the end.
-func (s *Store) edge(ctx context.Context, f EventFilter, way query.Builder) (id string, err error) {
+func (s *Records) edge(ctx context.Context, f EventFilter, way query.Builder) (id string, err error) {
 	order := "id DESC"
 	if f.OldestFirst {
 		order = "id"
@@ -159,17 +159,57 @@ func (s *Store) edge(ctx context.Context, f EventFilter, way query.Builder) (id 
 }
 
 // Event gives one entry, or ErrNotFound.
-func (s *Store) Event(ctx context.Context, id string) (e Event, err error) {
-	defer s.timed("events", time.Now())
+func (s *Records) Event(ctx context.Context, id string) (e engine.Event, err error) {
+	defer s.db.Timed("events", time.Now())
 	err = scanEvent(s.db.Reader.QueryRowContext(ctx, selectEvent+` WHERE id = $1`, id), &e)
 	return e, engine.Lookup("event", err)
 }
 
 const selectEvent = `SELECT ` + engine.JournalColumns + ` FROM journal`
 
-func scanEvent(row engine.Scanner, e *Event) error {
+func scanEvent(row engine.Scanner, e *engine.Event) error {
 	return row.Scan(&e.ID, &e.At, &e.Kind, &e.Client, &e.Person, &e.Organization, &e.Approval,
 		&e.Actor, &e.Address, &e.Reason, &e.Detail, &e.Reference)
 }
 
 func kindArg(k journal.Kind) any { return string(k) }
+
+// CountEvents counts the entries of some kinds in each of n spans from since
+// on, oldest first, those of drills left out; since and span are seconds.
+func (s *Records) CountEvents(ctx context.Context, kinds []journal.Kind, since, span int64, n int) (map[journal.Kind][]uint64, error) {
+	defer s.db.Timed("event_counts", time.Now())
+	q := query.Builder{Text: `SELECT kind, (at - $1) / $2, COUNT(*) FROM journal`, Args: []any{since, span}, End: ` GROUP BY 1, 2`}
+	q.Where("id >= ", query.IDAt(since))
+	q.OneOf("kind", query.IDs(kinds, kindArg))
+	q.NoDrills()
+	rows, err := s.db.Reader.QueryContext(ctx, q.Whole(), q.Args...)
+	out := map[journal.Kind][]uint64{}
+	for _, k := range kinds {
+		out[k] = make([]uint64, n)
+	}
+	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
+		var kind journal.Kind
+		var at int64
+		var count uint64
+		if err := r.Scan(&kind, &at, &count); err != nil {
+			return err
+		}
+		if at >= 0 && at < int64(n) {
+			out[kind][at] += count
+		}
+		return nil
+	})
+	return out, engine.Unavailable("events", err)
+}
+
+// LimitedAddresses counts the addresses that went over a rate limit since a
+// time, in Unix seconds, and names one of them.
+func (s *Records) LimitedAddresses(ctx context.Context, since int64) (n int, one string, err error) {
+	err = s.db.Reader.QueryRowContext(ctx, `
+		SELECT COUNT(DISTINCT address), COALESCE(MIN(address), '') FROM journal
+		 WHERE id >= $1 AND kind = `+engine.SQLRateLimited, query.IDAt(since)).Scan(&n, &one)
+	if err != nil {
+		return 0, "", engine.Unavailable("events", err)
+	}
+	return n, one, nil
+}

@@ -1,4 +1,4 @@
-package store
+package records
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // that have entries from a time on, Unix seconds, 0 is all, whole; and behind them the
 // entries that were not sealed yet when it began. What it reads for long is not one
 // state: a block does not change, and what retention removes meanwhile it says.
-func (s *Store) WriteProof(ctx context.Context, since int64, to io.Writer) error {
+func (s *Records) WriteProof(ctx context.Context, since int64, to io.Writer) error {
 	newest, err := s.newestBlock(ctx)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (s *Store) WriteProof(ctx context.Context, since int64, to io.Writer) error
 
 // proveBlock writes a block and its entries. A number that is not there is left out,
 // which whoever verifies is told.
-func (s *Store) proveBlock(ctx context.Context, w *chain.Writer, name string, number int64) error {
+func (s *Records) proveBlock(ctx context.Context, w *chain.Writer, name string, number int64) error {
 	rows, err := s.db.Reader.QueryContext(ctx, `
 		SELECT number, previous, entries, total, first_id, last_id, sealed_at, root, hash, leaves
 		  FROM journal_block WHERE number = $1`, number)
@@ -95,13 +95,13 @@ type with struct {
 func (w with) Scan(into ...any) error { return w.Scanner.Scan(append(into, w.last)...) }
 
 // goneBefore is the ID that entries lie below which retention may have removed.
-func (s *Store) goneBefore(ctx context.Context) (string, error) {
+func (s *Records) goneBefore(ctx context.Context) (string, error) {
 	noted, err := s.meta(ctx, metaGone)
-	return max(noted, journalID(s.Now().Add(-s.db.Options.JournalRetention))), err
+	return max(noted, JournalID(s.db.Now().Add(-s.db.Options.JournalRetention))), err
 }
 
 // proveRest writes the entries that no block up to a number has.
-func (s *Store) proveRest(ctx context.Context, w *chain.Writer, upTo, since int64) error {
+func (s *Records) proveRest(ctx context.Context, w *chain.Writer, upTo, since int64) error {
 	highest, err := s.highest(ctx, upTo)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (s *Store) proveRest(ctx context.Context, w *chain.Writer, upTo, since int6
 }
 
 // noteGone notes that entries below an ID may be gone. It never goes back.
-func (tx *Tx) noteGone(before string) error {
+func noteGone(tx *engine.Tx, before string) error {
 	noted, err := tx.Meta(metaGone)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) || noted >= before {
 		return err

@@ -1,4 +1,4 @@
-package store
+package records
 
 import (
 	"container/list"
@@ -10,7 +10,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/activity"
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/identity"
-	"github.com/grantkeeper/grantkeeper/store/postgres"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // How a Recorder writes, and what it bounds.
@@ -21,7 +21,7 @@ const (
 	recordBeat   = 10 * time.Second       // shows that this node lives, where there are others
 	recordIdle   = time.Minute            // else
 	recordLapsed = 25 * time.Second       // without a word: others are about to take this node for dead
-	sessionLife  = postgres.NodeLife      // after which they do
+	sessionLife  = engine.NodeLife        // after which they do
 
 	maxQueued = 16_384  // records that wait
 	fullBatch = 1024    // are written at once
@@ -33,7 +33,7 @@ const (
 // is a row by itself, which goes when the node ends in order: what a node that is killed
 // has not written lies in a gap that this row becomes. The nil Recorder keeps nothing.
 type Recorder struct {
-	store *Store
+	store *Records
 	beat  time.Duration
 
 	mu      sync.Mutex
@@ -88,7 +88,7 @@ type counted struct{ changes, refused int }
 
 // RecordActivity begins to keep what calls do. It returns when the session is durable: from then
 // on nothing is lost without a mark.
-func (s *Store) RecordActivity() (*Recorder, error) {
+func (s *Records) RecordActivity() (*Recorder, error) {
 	r := &Recorder{
 		store: s, beat: recordIdle, most: maxQueued, hours: map[hourOf]*hour{}, counted: map[approval.ID]*counted{}, under: list.New(),
 		wake: make(chan struct{}, 1), full: make(chan struct{}, 1), stop: make(chan struct{}),
@@ -96,16 +96,16 @@ func (s *Store) RecordActivity() (*Recorder, error) {
 	if s.db.Options.URL != "" {
 		r.beat = recordBeat
 	}
-	now := s.Now().Unix()
-	r.session = activity.Session{ID: s.db.Env.Ids.Next(s.Now()), Opened: now, Written: now, Seen: now}
-	err := s.apart(func(tx *Tx) error {
-		if err := tx.endRecordings(now, s.db.Options.URL != ""); err != nil {
+	now := s.db.Now().Unix()
+	r.session = activity.Session{ID: s.db.Env.Ids.Next(s.db.Now()), Opened: now, Written: now, Seen: now}
+	err := s.db.Apart(func(tx *engine.Tx) error {
+		if err := endRecordings(tx, now, s.db.Options.URL != ""); err != nil {
 			return err
 		}
-		if err := tx.beginRecording(now); err != nil {
+		if err := beginRecording(tx, now); err != nil {
 			return err
 		}
-		return tx.openRecording(r.session)
+		return openRecording(tx, r.session)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("activity: %w", err)
@@ -116,13 +116,13 @@ func (s *Store) RecordActivity() (*Recorder, error) {
 }
 
 // StopActivity notes that nothing is kept from now on, where something was.
-func (s *Store) StopActivity() error {
-	now := s.Now().Unix()
-	err := s.apart(func(tx *Tx) error {
-		if err := tx.endRecordings(now, s.db.Options.URL != ""); err != nil {
+func (s *Records) StopActivity() error {
+	now := s.db.Now().Unix()
+	err := s.db.Apart(func(tx *engine.Tx) error {
+		if err := endRecordings(tx, now, s.db.Options.URL != ""); err != nil {
 			return err
 		}
-		return tx.stopRecording(now)
+		return stopRecording(tx, now)
 	})
 	if err != nil {
 		return fmt.Errorf("activity: %w", err)
@@ -144,7 +144,7 @@ func (r *Recorder) Begin() *Call {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := &Call{recorder: r, begun: r.store.Now().Unix()}
+	c := &Call{recorder: r, begun: r.store.db.Now().Unix()}
 	c.at = r.under.PushBack(c)
 	return c
 }
@@ -175,7 +175,7 @@ func (r *Recorder) add(c *Call, of approval.ID, did []activity.Record) {
 		r.mu.Unlock()
 		return
 	}
-	now := r.store.Now()
+	now := r.store.db.Now()
 	for _, one := range did {
 		one.At, one.Approval = now.Unix(), of
 		if !r.singly(one) {
@@ -242,7 +242,7 @@ func (r *Recorder) singly(one activity.Record) bool {
 func (r *Recorder) lose(at int64) {
 	r.figures.Lost++
 	if r.lost.Why == "" {
-		r.lost = activity.Gap{ID: r.store.db.Env.Ids.Next(r.store.Now()), From: at, Why: activity.Full}
+		r.lost = activity.Gap{ID: r.store.db.Env.Ids.Next(r.store.db.Now()), From: at, Why: activity.Full}
 	}
 	r.lost.To = at
 }
@@ -252,7 +252,7 @@ func (r *Recorder) Read(of approval.ID, items ...identity.Item) {
 	if r == nil {
 		return
 	}
-	t := activity.Tally{Approval: of, Hour: activity.Hour(r.store.Now().Unix()), What: activity.Reads, Calls: 1}
+	t := activity.Tally{Approval: of, Hour: activity.Hour(r.store.db.Now().Unix()), What: activity.Reads, Calls: 1}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, one := range items {
@@ -282,7 +282,7 @@ func (r *Recorder) Unseen(of approval.ID) {
 	if r == nil {
 		return
 	}
-	t := activity.Tally{Approval: of, Hour: activity.Hour(r.store.Now().Unix()), What: activity.Unseen, Calls: 1}
+	t := activity.Tally{Approval: of, Hour: activity.Hour(r.store.db.Now().Unix()), What: activity.Unseen, Calls: 1}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count(t)
@@ -312,7 +312,7 @@ func (r *Recorder) count(t activity.Tally) {
 	sum.Calls, sum.Items, sum.Private, sum.Personal = sum.Calls+t.Calls, sum.Items+t.Items, sum.Private+t.Private, sum.Personal+t.Personal
 	r.soil(at, h)
 	if r.since == 0 {
-		r.since = r.store.Now().Unix()
+		r.since = r.store.db.Now().Unix()
 	}
 	r.figures.Counted += t.Calls
 }
@@ -401,7 +401,7 @@ type recordBatch struct {
 func (r *Recorder) take(tallies bool) (b recordBatch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	b.now = r.store.Now().Unix()
+	b.now = r.store.db.Now().Unix()
 	b.records, r.queue = r.queue, nil
 	if !tallies {
 		b.left = r.since
@@ -476,14 +476,14 @@ func (r *Recorder) write(closing, tallies bool) error {
 	b := r.take(tallies)
 	next := r.session
 	next.Written, next.Seen = max(r.session.Written, activity.Under(activity.Under(b.now, b.under), b.left)), b.now
-	err := r.store.apart(func(tx *Tx) error {
-		if err := tx.writeActivity(b, r.session.ID); err != nil {
+	err := r.store.db.Apart(func(tx *engine.Tx) error {
+		if err := writeActivity(tx, b, r.session.ID); err != nil {
 			return err
 		}
 		if closing {
-			return tx.closeRecording(next, b.under > 0)
+			return closeRecording(tx, next, b.under > 0)
 		}
-		return tx.keepRecording(next)
+		return keepRecording(tx, next)
 	})
 	if err != nil {
 		r.giveBack(b)
@@ -507,7 +507,7 @@ func (r *Recorder) Close() error {
 	}
 	close(r.stop)
 	r.stopped.Wait()
-	if err := r.write(true, true); err != nil && !errors.Is(err, ErrConflict) {
+	if err := r.write(true, true); err != nil && !errors.Is(err, engine.ErrConflict) {
 		return fmt.Errorf("activity: %w", err)
 	}
 	return nil

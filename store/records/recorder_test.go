@@ -1,4 +1,4 @@
-package store
+package records_test
 
 import (
 	arguments "flag"
@@ -15,13 +15,16 @@ import (
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/store/query"
+	"github.com/grantkeeper/grantkeeper/store/records"
 )
 
 // records begins to record on a node, and ends it with the test.
-func (h house) records(t testing.TB) *Recorder {
+func (h house) records(t testing.TB) *records.Recorder {
 	t.Helper()
-	h.db.Options.ActivityKeep = activity.Keep
+	h.Handle().Options.ActivityKeep = activity.Keep
 	r, err := h.RecordActivity()
 	if err != nil {
 		t.Fatal(err)
@@ -30,19 +33,10 @@ func (h house) records(t testing.TB) *Recorder {
 	return r
 }
 
-// kill has a recorder end as its process would: what waits is gone.
-func (r *Recorder) kill() {
-	r.writing.Lock()
-	r.closed = true
-	r.writing.Unlock()
-	close(r.stop)
-	r.stopped.Wait()
-}
-
 // dead lets the time pass after which a node is taken for dead.
-func (h house) dead() { h.clock.add(sessionLife + 2*time.Second) }
+func (h house) dead() { h.clock.add(engine.NodeLife + 2*time.Second) }
 
-func (h house) recorded(t testing.TB, f ActivityFilter) []activity.Record {
+func (h house) recorded(t testing.TB, f records.ActivityFilter) []activity.Record {
 	t.Helper()
 	var all []activity.Record
 	if err := h.EachActivity(ctx, f, func(r activity.Record) error { all = append(all, r); return nil }); err != nil {
@@ -60,7 +54,7 @@ func (h house) gaps(t testing.TB, created, ended int64) []activity.Gap {
 	return of.Gaps
 }
 
-func flush(t testing.TB, r *Recorder) {
+func flush(t testing.TB, r *records.Recorder) {
 	t.Helper()
 	if err := r.Flush(); err != nil {
 		t.Fatal(err)
@@ -90,7 +84,7 @@ func TestRecords(t *testing.T) {
 	c.Done(id, change("/once"))
 	c.Done(id, change("/twice"))
 	flush(t, r)
-	all := h.recorded(t, ActivityFilter{Approval: id, OldestFirst: true})
+	all := h.recorded(t, records.ActivityFilter{Approval: id, OldestFirst: true})
 	var paths []string
 	for _, one := range all {
 		paths = append(paths, string(one.Outcome)+" "+one.Path)
@@ -105,10 +99,10 @@ func TestRecords(t *testing.T) {
 	if got.ID, got.At, got.Approval = "", 0, (approval.ID{}); got != one {
 		t.Errorf("%+v, want %+v", got, one)
 	}
-	if got := h.recorded(t, ActivityFilter{Approval: id, Refused: true}); len(got) != 1 || got[0].Reason != "no_role" {
+	if got := h.recorded(t, records.ActivityFilter{Approval: id, Refused: true}); len(got) != 1 || got[0].Reason != "no_role" {
 		t.Errorf("refused: %+v", got)
 	}
-	if got := h.recorded(t, ActivityFilter{Approval: id, Done: true, Limit: 1}); len(got) != 4 || got[0].Path != "/once" {
+	if got := h.recorded(t, records.ActivityFilter{Approval: id, Done: true, Limit: 1}); len(got) != 4 || got[0].Path != "/once" {
 		t.Errorf("done, newest first, one by one: %+v", got)
 	}
 	failed := change("/failed")
@@ -133,24 +127,24 @@ func TestRecords(t *testing.T) {
 	if tallies, _ := h.ActivityTallies(ctx, id, 0, 0); tallies[0].Calls != 2 {
 		t.Errorf("%+v", tallies)
 	}
-	if other := h.recorded(t, ActivityFilter{Approval: h.live(t, h.unique(2))}); len(other) > 0 {
+	if other := h.recorded(t, records.ActivityFilter{Approval: h.live(t, h.unique(2))}); len(other) > 0 {
 		t.Errorf("another's: %+v", other)
 	}
-	if _, _, err := h.Activity(ctx, ActivityFilter{Approval: id, After: "x"}); err == nil {
+	if _, _, err := h.Activity(ctx, records.ActivityFilter{Approval: id, After: "x"}); err == nil {
 		t.Error("a cursor that is none is taken")
 	}
-	if f := r.Figures(); f != (RecorderFigures{Recorded: 6, Counted: 3}) {
+	if f := r.Figures(); f != (records.RecorderFigures{Recorded: 6, Counted: 3}) {
 		t.Errorf("%+v", f)
 	}
 }
 
 // A recorder that is none keeps nothing, and asks for nothing.
 func TestNoRecorder(t *testing.T) {
-	var r *Recorder
+	var r *records.Recorder
 	r.Begin().Done(approval.ID{}, change("/x"))
 	r.Refuse(approval.ID{}, change("/x"))
 	r.Read(approval.ID{})
-	if r.Flush() != nil || r.Close() != nil || r.Figures() != (RecorderFigures{}) {
+	if r.Flush() != nil || r.Close() != nil || r.Figures() != (records.RecorderFigures{}) {
 		t.Error("it does something")
 	}
 }
@@ -165,7 +159,7 @@ func TestGapsOfNodes(t *testing.T) {
 	h.clock.add(time.Minute)
 	first := h.records(t)
 	before := lives()
-	if len(before) != 1 || before[0] != (activity.Gap{ID: gapBefore, From: start, To: start + 60, Why: activity.Before}) {
+	if len(before) != 1 || before[0] != (activity.Gap{ID: records.GapBefore, From: start, To: start + 60, Why: activity.Before}) {
 		t.Errorf("before: %+v", before)
 	}
 	h.clock.add(time.Minute)
@@ -184,7 +178,7 @@ func TestGapsOfNodes(t *testing.T) {
 	h.clock.add(time.Second)
 	killed := h.Now().Unix()
 	second.Begin().Done(id, change("/lost"))
-	second.kill()
+	second.Kill()
 	h.dead()
 	if got := lives(); !embedded() && (len(got) != 2 || got[0].From > killed || got[0].To < killed) {
 		t.Errorf("not found out yet: %+v", got)
@@ -197,7 +191,7 @@ func TestGapsOfNodes(t *testing.T) {
 	if got := h.gaps(t, start, killed-10); len(got) != 1 {
 		t.Errorf("of an approval that had ended: %+v", got)
 	}
-	if got := h.recorded(t, ActivityFilter{Approval: id}); len(got) != 2 {
+	if got := h.recorded(t, records.ActivityFilter{Approval: id}); len(got) != 2 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -237,30 +231,29 @@ func TestTakenForDead(t *testing.T) {
 	id := h.live(t, h.unique(1))
 	flush(t, r)
 	r.Begin().Done(id, change("/waits"))
-	r.writing.Lock() // is paused
+	letGo := r.Hold() // is paused
 	h.dead()
-	other := all[1].records(t)
+	other := all[1]
+	other.records(t)
 	if got := h.gaps(t, start, 0); len(got) != 2 {
 		t.Errorf("taken for dead: %+v", got)
 	}
-	r.writing.Unlock()
+	letGo()
 	flush(t, r)
 	if got := h.gaps(t, start, 0); len(got) != 1 || got[0].Why != activity.Before {
 		t.Errorf("it lives: %+v", got)
 	}
-	if got := h.recorded(t, ActivityFilter{Approval: id}); len(got) != 1 {
+	if got := h.recorded(t, records.ActivityFilter{Approval: id}); len(got) != 1 {
 		t.Errorf("%+v", got)
 	}
 	h.dead()
-	r.mu.Lock()
-	r.wrote = time.Now().Add(-time.Minute)
-	r.mu.Unlock()
-	if err := other.store.apart(func(tx *Tx) error { return tx.endRecordings(h.Now().Unix(), true) }); err != nil {
+	r.Pause()
+	if err := other.Handle().Apart(func(tx *engine.Tx) error { return records.EndRecordings(tx, h.Now().Unix(), true) }); err != nil {
 		t.Fatal(err)
 	}
 	r.Begin().Done(id, change("/first after a pause")) // is written before it is answered
-	r.kill()
-	if got := h.recorded(t, ActivityFilter{Approval: id}); len(got) != 2 {
+	r.Kill()
+	if got := h.recorded(t, records.ActivityFilter{Approval: id}); len(got) != 2 {
 		t.Errorf("lost without a mark: %+v", got)
 	}
 }
@@ -272,7 +265,7 @@ func TestSetBack(t *testing.T) {
 	r := h.records(t)
 	opened := h.Now().Unix()
 	h.clock.add(time.Minute)
-	if err := h.apart(func(tx *Tx) error { _, err := tx.Exec(`DELETE FROM activity_session`); return err }); err != nil {
+	if err := h.Handle().Apart(func(tx *engine.Tx) error { _, err := tx.Exec(`DELETE FROM activity_session`); return err }); err != nil {
 		t.Fatal(err)
 	}
 	flush(t, r)
@@ -288,7 +281,7 @@ func TestRestoredActivity(t *testing.T) {
 	h := furnished(t)
 	h.records(t).Close()
 	h.clock.add(time.Hour)
-	if _, err := h.SettleRestored(ctx, Act{}); err != nil {
+	if _, err := h.SettleRestored(ctx, store.Act{}); err != nil {
 		t.Fatal(err)
 	}
 	now := h.Now().Unix()
@@ -314,11 +307,11 @@ func TestOff(t *testing.T) {
 		}
 	}
 	h.clock.add(time.Minute)
-	if got := h.gaps(t, start+1, 0); len(got) != 1 || got[0] != (activity.Gap{ID: gapOff, From: start + 60, Why: activity.Off}) {
+	if got := h.gaps(t, start+1, 0); len(got) != 1 || got[0] != (activity.Gap{ID: records.GapOff, From: start + 60, Why: activity.Off}) {
 		t.Errorf("off: %+v", got)
 	}
 	h.records(t)
-	if got := h.gaps(t, start+1, 0); len(got) != 1 || got[0].From != start+60 || got[0].To != start+120 || got[0].ID == gapOff {
+	if got := h.gaps(t, start+1, 0); len(got) != 1 || got[0].From != start+60 || got[0].To != start+120 || got[0].ID == records.GapOff {
 		t.Errorf("on again: %+v", got)
 	}
 }
@@ -331,25 +324,25 @@ func TestRecorderIsBounded(t *testing.T) {
 	id := h.live(t, h.unique(1))
 	flush(t, r)
 	h.clock.add(time.Minute)
-	r.writing.Lock() // the database hangs
-	r.most = 5
+	letGo := r.Hold() // the database hangs
+	r.Most(5)
 	for n := range 9 {
 		r.Begin().Done(id, change(fmt.Sprint("/", n)))
 		h.clock.add(time.Second)
 	}
-	r.writing.Unlock()
+	letGo()
 	flush(t, r)
 	got := h.gaps(t, start+1, 0)
 	if len(got) != 1 || got[0].Why != activity.Full || got[0].From != start+65 || got[0].To != start+68 {
 		t.Errorf("%+v", got)
 	}
-	if all := h.recorded(t, ActivityFilter{Approval: id}); len(all) != 5 {
+	if all := h.recorded(t, records.ActivityFilter{Approval: id}); len(all) != 5 {
 		t.Errorf("%d records", len(all))
 	}
 	if f := r.Figures(); f.Recorded != 5 || f.Lost != 4 || f.Waiting != 0 {
 		t.Errorf("%+v", f)
 	}
-	r.most = 2 * activity.MostRefusals
+	r.Most(2 * activity.MostRefusals)
 	for range activity.MostRefusals + 7 {
 		r.Refuse(id, activity.Record{Path: "/no"})
 	}
@@ -357,7 +350,7 @@ func TestRecorderIsBounded(t *testing.T) {
 		r.Read(id, identity.Item{Kind: fmt.Sprint("kind", n), Count: 2})
 	}
 	flush(t, r)
-	if all := h.recorded(t, ActivityFilter{Approval: id, Refused: true}); len(all) != activity.MostRefusals {
+	if all := h.recorded(t, records.ActivityFilter{Approval: id, Refused: true}); len(all) != activity.MostRefusals {
 		t.Errorf("%d refused", len(all))
 	}
 	tallies, err := h.ActivityTallies(ctx, id, 0, 0)
@@ -386,18 +379,18 @@ func TestActivityIsKeptForAWhile(t *testing.T) {
 	flush(t, r)
 	rows := func() (n int) {
 		t.Helper()
-		if err := h.db.Reader.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM activity) + (SELECT COUNT(*) FROM activity_tally)`).Scan(&n); err != nil {
+		if err := h.Handle().Reader.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM activity) + (SELECT COUNT(*) FROM activity_tally)`).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
 	h.clock.add(activity.Keep)
-	if _, err := h.Sweep(ctx); err != nil || rows() != 2 || len(h.recorded(t, ActivityFilter{Approval: id})) != 1 {
+	if _, err := h.Sweep(ctx); err != nil || rows() != 2 || len(h.recorded(t, records.ActivityFilter{Approval: id})) != 1 {
 		t.Errorf("gone too soon: %d rows, %v", rows(), err)
 	}
 	h.clock.add(24 * time.Hour)
 	tallies, err := h.ActivityTallies(ctx, id, 0, 0)
-	if len(h.recorded(t, ActivityFilter{Approval: id})) != 0 || len(tallies) != 0 || err != nil {
+	if len(h.recorded(t, records.ActivityFilter{Approval: id})) != 0 || len(tallies) != 0 || err != nil {
 		t.Errorf("still told: %+v, %v", tallies, err)
 	}
 	if due, err := h.Due(ctx); err != nil || due.Activity != 2 || rows() != 2 {
@@ -424,17 +417,17 @@ func TestActivityOfWhoIsRemoved(t *testing.T) {
 	r.Read(id)
 	flush(t, r)
 	d := directory.Directory{People: []directory.Person{{Person: org.Person{ID: "tor", Email: "tor@nordlys.example", Name: "Tor", Active: true}}}}
-	if _, err := h.ImportDirectory(ctx, directory.Import{Directory: d, Prune: map[string]bool{directory.ListPeople: true}}, Act{}); err != nil {
+	if _, err := h.ImportDirectory(ctx, directory.Import{Directory: d, Prune: map[string]bool{directory.ListPeople: true}}, store.Act{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Sweep(ctx); err != nil {
 		t.Fatal(err)
 	}
 	tallies, err := h.ActivityTallies(ctx, id, 0, 0)
-	if got := h.recorded(t, ActivityFilter{Approval: id}); len(got) != 0 || len(tallies) != 0 || err != nil {
+	if got := h.recorded(t, records.ActivityFilter{Approval: id}); len(got) != 0 || len(tallies) != 0 || err != nil {
 		t.Errorf("%+v, %+v, %v", got, tallies, err)
 	}
-	if got := h.recorded(t, ActivityFilter{Approval: of}); len(got) != 3 {
+	if got := h.recorded(t, records.ActivityFilter{Approval: of}); len(got) != 3 {
 		t.Errorf("of another: %+v", got)
 	}
 }
@@ -453,7 +446,7 @@ func TestNothingIsLostWithoutAMark(t *testing.T) {
 	random := rand.New(rand.NewPCG(42, 1))
 	var mu sync.Mutex
 	acknowledged := map[string]int64{}
-	live := []*Recorder{all[0].records(t), nil}
+	live := []*records.Recorder{all[0].records(t), nil}
 	if !embedded() {
 		live[1] = all[1].records(t)
 	}
@@ -488,7 +481,7 @@ func TestNothingIsLostWithoutAMark(t *testing.T) {
 				continue
 			}
 			kills++
-			live[which].kill()
+			live[which].Kill()
 			if h.dead(); !embedded() {
 				flush(t, live[1-which])
 			}
@@ -507,7 +500,7 @@ func (h house) check(t *testing.T, id approval.ID, created int64, acknowledged m
 	t.Helper()
 	gaps := h.gaps(t, created, 0)
 	seen := map[string]bool{}
-	for _, r := range h.recorded(t, ActivityFilter{Approval: id}) {
+	for _, r := range h.recorded(t, records.ActivityFilter{Approval: id}) {
 		if _, made := acknowledged[r.Path]; !made {
 			t.Errorf("invented: %s", r.Path)
 		}
@@ -536,7 +529,7 @@ func TestRecordsWaitForTheDatabase(t *testing.T) {
 	id := h.live(t, h.unique(1))
 	rename := func(from, to string) {
 		t.Helper()
-		if err := h.apart(func(tx *Tx) error { _, err := tx.Exec(`ALTER TABLE ` + from + ` RENAME TO ` + to); return err }); err != nil {
+		if err := h.Handle().Apart(func(tx *engine.Tx) error { _, err := tx.Exec(`ALTER TABLE ` + from + ` RENAME TO ` + to); return err }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -558,7 +551,7 @@ func TestRecordsWaitForTheDatabase(t *testing.T) {
 	rename("away", "activity")
 	flush(t, r)
 	var got []string
-	for _, one := range h.recorded(t, ActivityFilter{Approval: id, OldestFirst: true}) {
+	for _, one := range h.recorded(t, records.ActivityFilter{Approval: id, OldestFirst: true}) {
 		got = append(got, one.Path)
 	}
 	tallies, err := h.ActivityTallies(ctx, id, 0, 0)
@@ -622,25 +615,25 @@ func TestCountsWait(t *testing.T) {
 	r.Read(id)
 	h.clock.add(8 * time.Second)
 	r.Begin().Done(id, change("/a"))
-	if err := r.write(false, false); err != nil {
+	if err := r.WriteRecords(); err != nil {
 		t.Fatal(err)
 	}
 	tallies, err := h.ActivityTallies(ctx, id, 0, 0)
-	if err != nil || len(tallies) != 0 || r.session.Written != counted || len(h.recorded(t, ActivityFilter{Approval: id})) != 1 {
-		t.Errorf("before it is due: %+v, %v, written to %d, counted at %d", tallies, err, r.session.Written, counted)
+	if err != nil || len(tallies) != 0 || r.Session().Written != counted || len(h.recorded(t, records.ActivityFilter{Approval: id})) != 1 {
+		t.Errorf("before it is due: %+v, %v, written to %d, counted at %d", tallies, err, r.Session().Written, counted)
 	}
 	flush(t, r)
-	if tallies, err = h.ActivityTallies(ctx, id, 0, 0); err != nil || len(tallies) != 1 || tallies[0].Calls != 1 || r.session.Written != counted+8 {
-		t.Errorf("when it is due: %+v, %v, written to %d", tallies, err, r.session.Written)
+	if tallies, err = h.ActivityTallies(ctx, id, 0, 0); err != nil || len(tallies) != 1 || tallies[0].Calls != 1 || r.Session().Written != counted+8 {
+		t.Errorf("when it is due: %+v, %v, written to %d", tallies, err, r.Session().Written)
 	}
-	if b := r.take(true); b.counted != 0 || b.left != 0 || len(b.tallies) != 0 {
-		t.Errorf("nothing is left: %+v", b)
+	if counted, left, tallies, _ := r.Take(true); counted != 0 || left != 0 || len(tallies) != 0 {
+		t.Errorf("nothing is left: %d, %d, %+v", counted, left, tallies)
 	}
 	r.Read(id)
-	b := r.take(true) // as for a write that fails
-	r.giveBack(b)
-	if b = r.take(false); b.left != counted+8 || len(b.tallies) != 0 {
-		t.Errorf("given back: %+v", b)
+	_, _, _, giveBack := r.Take(true) // as for a write that fails
+	giveBack()
+	if _, left, tallies, _ := r.Take(false); left != counted+8 || len(tallies) != 0 {
+		t.Errorf("given back: %d, %+v", left, tallies)
 	}
 	for n := range 150 { // more rows than one statement takes, by all sizes of statements
 		r.Read(id, identity.Item{Kind: fmt.Sprint("kind", n%15), Count: 1})

@@ -1,16 +1,17 @@
-package store
+package records
 
 import (
 	"context"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/journal"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // Reuse gives what the used refresh token that ended an approval looked like;
 // LooksUnknown also where the journal does not know, or any more.
-func (s *Store) Reuse(ctx context.Context, id approval.ID) (string, error) {
-	row, err := s.Approval(ctx, id)
+func (s *Records) Reuse(ctx context.Context, id approval.ID) (string, error) {
+	row, err := s.approvals.Approval(ctx, id)
 	if err != nil {
 		return "", err
 	}
@@ -23,5 +24,5 @@ func (s *Store) Reuse(ctx context.Context, id approval.ID) (string, error) {
 	if len(events) == 1 && events[0].Reason != "" {
 		return events[0].Reason, nil
 	}
-	return LooksUnknown, nil
+	return engine.LooksUnknown, nil
 }

@@ -1,4 +1,4 @@
-package store
+package records
 
 import (
 	"context"
@@ -55,7 +55,7 @@ type sealer struct {
 // holds up nobody who writes: it reads what is committed, and each block is one insert. Two
 // processes at once cannot both add the next block; the one that comes second does
 // nothing. It can be repeated, and stops at the first error.
-func (s *Store) Seal(ctx context.Context) (Sealed, error) {
+func (s *Records) Seal(ctx context.Context) (Sealed, error) {
 	s.sealer.mu.Lock()
 	defer s.sealer.mu.Unlock()
 	var out Sealed
@@ -75,7 +75,7 @@ func (s *Store) Seal(ctx context.Context) (Sealed, error) {
 	if last, err = s.sealAll(ctx, last, late, &out); err != nil {
 		return out, err
 	}
-	until := journalID(s.Now().Add(-sealAfter))
+	until := JournalID(s.db.Now().Add(-sealAfter))
 	for {
 		rows, err := s.db.Reader.QueryContext(ctx, selectEvent+` WHERE id > $1 AND id < $2 ORDER BY id LIMIT 1000`, highest, until)
 		entries, err := engine.ListOf(rows, err, scanEvent)
@@ -86,7 +86,7 @@ func (s *Store) Seal(ctx context.Context) (Sealed, error) {
 			return out, nil
 		}
 		highest = entries[len(entries)-1].ID
-		entries = slices.DeleteFunc(entries, func(e Event) bool { return !chain.IsID(e.ID) }) // not written by us
+		entries = slices.DeleteFunc(entries, func(e engine.Event) bool { return !chain.IsID(e.ID) }) // not written by us
 		if last, err = s.sealAll(ctx, last, entries, &out); err != nil {
 			return out, err
 		}
@@ -94,10 +94,10 @@ func (s *Store) Seal(ctx context.Context) (Sealed, error) {
 }
 
 // sealAll adds blocks of entries in the order of their IDs.
-func (s *Store) sealAll(ctx context.Context, last chain.Block, entries []Event, out *Sealed) (chain.Block, error) {
+func (s *Records) sealAll(ctx context.Context, last chain.Block, entries []engine.Event, out *Sealed) (chain.Block, error) {
 	for len(entries) > 0 {
 		far := later(entries[0].ID, blockSpan)
-		n := slices.IndexFunc(entries, func(e Event) bool { return e.ID >= far })
+		n := slices.IndexFunc(entries, func(e engine.Event) bool { return e.ID >= far })
 		if n < 0 {
 			n = len(entries)
 		}
@@ -115,17 +115,17 @@ func (s *Store) sealAll(ctx context.Context, last chain.Block, entries []Event, 
 }
 
 // addBlock adds the block behind another. ErrConflict: somebody else has.
-func (s *Store) addBlock(ctx context.Context, last chain.Block, entries []Event) (b chain.Block, err error) {
+func (s *Records) addBlock(ctx context.Context, last chain.Block, entries []engine.Event) (b chain.Block, err error) {
 	leaves := make([]chain.Leaf, len(entries))
 	for i, e := range entries {
 		leaves[i] = ChainEntry(e).Leaf()
 	}
-	return b, s.change(func(tx *Tx) error {
-		name, err := tx.chainName()
+	return b, s.db.Change(func(tx *engine.Tx) error {
+		name, err := chainName(tx)
 		if err != nil {
 			return err
 		}
-		b = last.Next(name, max(last.At, s.Now().Unix()), leaves)
+		b = last.Next(name, max(last.At, s.db.Now().Unix()), leaves)
 		_, err = tx.Exec(`
 			INSERT INTO journal_block (number, previous, entries, total, first_id, last_id, sealed_at, root, hash, leaves, kept)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1)`,
@@ -135,7 +135,7 @@ func (s *Store) addBlock(ctx context.Context, last chain.Block, entries []Event)
 }
 
 // chainName gives the name of the chain; the first block makes it.
-func (tx *Tx) chainName() (string, error) {
+func chainName(tx *engine.Tx) (string, error) {
 	name, err := tx.Meta(metaChain)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return name, err
@@ -147,15 +147,15 @@ func (tx *Tx) chainName() (string, error) {
 }
 
 // ChainEntry is an entry as it is sealed.
-func ChainEntry(e Event) chain.Entry {
+func ChainEntry(e engine.Event) chain.Entry {
 	return chain.Entry{
 		ID: e.ID, At: e.At, Kind: string(e.Kind), Client: e.Client, Person: e.Person, Organization: e.Organization, Approval: e.Approval,
 		Actor: e.Actor, Address: e.Address, Reason: e.Reason, Detail: e.Detail, Reference: e.Reference,
 	}
 }
 
-// journalID is the ID that every entry from before a time lies below.
-func journalID(at time.Time) string { return fmt.Sprintf("%016x00000000", max(at.UnixMilli(), 0)<<16) }
+// JournalID is the ID that every entry from before a time lies below.
+func JournalID(at time.Time) string { return fmt.Sprintf("%016x00000000", max(at.UnixMilli(), 0)<<16) }
 
 // later is the ID a while behind another one.
 func later(id string, by time.Duration) string {
@@ -163,12 +163,12 @@ func later(id string, by time.Duration) string {
 	if _, err := fmt.Sscanf(id[:min(12, len(id))], "%x", &ms); err != nil {
 		return id
 	}
-	return journalID(time.UnixMilli(ms).Add(by))
+	return JournalID(time.UnixMilli(ms).Add(by))
 }
 
 // late gives entries that no block up to a number has and that lie below the highest ID
 // of them: those of lateFor, and of the part of the journal that is looked at this time.
-func (s *Store) late(ctx context.Context, upTo int64) (entries []Event, highest string, err error) {
+func (s *Records) late(ctx context.Context, upTo int64) (entries []engine.Event, highest string, err error) {
 	if highest, err = s.highest(ctx, upTo); err != nil || highest == "" {
 		return nil, highest, err
 	}
@@ -192,14 +192,14 @@ func (s *Store) late(ctx context.Context, upTo int64) (entries []Event, highest 
 }
 
 // highest is the highest ID that a block up to a number has, "" where none has.
-func (s *Store) highest(ctx context.Context, upTo int64) (id string, err error) {
+func (s *Records) highest(ctx context.Context, upTo int64) (id string, err error) {
 	err = s.db.Reader.QueryRowContext(ctx, `SELECT COALESCE(MAX(last_id), '') FROM journal_block WHERE kept = 1 AND number <= $1`, upTo).Scan(&id)
 	return id, engine.Unavailable("seal", err)
 }
 
 // notIn looks at lookAt entries behind an ID, up to another one, and gives those that no
 // block up to a number has, and the last that it looked at: "" is the end.
-func (s *Store) notIn(ctx context.Context, upTo int64, behind, to string) (ids []string, next string, err error) {
+func (s *Records) notIn(ctx context.Context, upTo int64, behind, to string) (ids []string, next string, err error) {
 	rows, err := s.db.Reader.QueryContext(ctx, `SELECT id FROM journal WHERE id > $1 AND id <= $2 ORDER BY id LIMIT 5000`, behind, to)
 	looked, err := engine.Column[string](rows, err)
 	if err != nil || len(looked) == 0 {
@@ -236,7 +236,7 @@ func (s *Store) notIn(ctx context.Context, upTo int64, behind, to string) (ids [
 }
 
 // eventsOf gives the entries of these IDs that are there, in the order of the IDs.
-func (s *Store) eventsOf(ctx context.Context, ids []string) (entries []Event, err error) {
+func (s *Records) eventsOf(ctx context.Context, ids []string) (entries []engine.Event, err error) {
 	for few := range slices.Chunk(ids, chain.BlockMax) {
 		q := query.Builder{Text: selectEvent}
 		q.OneOf("id", query.Padded(query.IDs(few, func(id string) any { return id })))
@@ -264,7 +264,7 @@ func scanBlock(row engine.Scanner, b *chain.Block) error {
 }
 
 // newestBlock is the zero Block where there is none.
-func (s *Store) newestBlock(ctx context.Context) (b chain.Block, err error) {
+func (s *Records) newestBlock(ctx context.Context) (b chain.Block, err error) {
 	name, err := s.chainName(ctx)
 	if err != nil || name == "" {
 		return b, err
@@ -278,9 +278,9 @@ func (s *Store) newestBlock(ctx context.Context) (b chain.Block, err error) {
 }
 
 // chainName is "" where nothing is sealed yet.
-func (s *Store) chainName(ctx context.Context) (string, error) { return s.meta(ctx, metaChain) }
+func (s *Records) chainName(ctx context.Context) (string, error) { return s.meta(ctx, metaChain) }
 
-func (s *Store) meta(ctx context.Context, name string) (value string, err error) {
+func (s *Records) meta(ctx context.Context, name string) (value string, err error) {
 	err = s.db.Reader.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = $1`, name).Scan(&value)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
@@ -289,7 +289,7 @@ func (s *Store) meta(ctx context.Context, name string) (value string, err error)
 }
 
 // Anchor names the newest block; zero where there is none.
-func (s *Store) Anchor(ctx context.Context) (chain.Anchor, error) {
+func (s *Records) Anchor(ctx context.Context) (chain.Anchor, error) {
 	b, err := s.newestBlock(ctx)
 	if err != nil || b.Number == 0 {
 		return chain.Anchor{}, err
@@ -299,7 +299,7 @@ func (s *Store) Anchor(ctx context.Context) (chain.Anchor, error) {
 
 // Blocks lists the blocks below a number, 0 is all, newest first, and gives the number
 // of the last one if there are more, else 0. The limit is as that of EventFilter.
-func (s *Store) Blocks(ctx context.Context, below int64, limit int) ([]chain.Block, int64, error) {
+func (s *Records) Blocks(ctx context.Context, below int64, limit int) ([]chain.Block, int64, error) {
 	limit = query.PageSize(limit)
 	name, err := s.chainName(ctx)
 	if err != nil {

@@ -1,4 +1,4 @@
-package store
+package records_test
 
 import (
 	"bytes"
@@ -15,17 +15,19 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/journal/chain"
+	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/records"
 )
 
 // journaled writes entries of one kind.
 func (h house) journaled(t testing.TB, n int) {
 	t.Helper()
 	for few := n; few > 0; few -= min(few, 500) {
-		if err := h.change(func(tx *Tx) error {
-			entries := make([]Event, min(few, 500))
+		if err := h.change(func(tx *engine.Tx) error {
+			entries := make([]engine.Event, min(few, 500))
 			for i := range entries {
-				entries[i] = Event{Kind: journal.SignInFailed, Person: "ada", Address: "192.0.2.1", Detail: "wrong <password>\xff"}
+				entries[i] = engine.Event{Kind: journal.SignInFailed, Person: "ada", Address: "192.0.2.1", Detail: "wrong <password>\xff"}
 			}
 			return tx.Journal(entries...)
 		}); err != nil {
@@ -39,8 +41,8 @@ func (h house) late(t testing.TB, ago time.Duration) (id string) {
 	t.Helper()
 	var ids engine.EventIDs
 	at := h.Now().Add(-ago)
-	e := Event{ID: ids.Next(at), At: at.Unix(), Kind: journal.SignInFailed, Person: "tor"}
-	if err := h.change(func(tx *Tx) error {
+	e := engine.Event{ID: ids.Next(at), At: at.Unix(), Kind: journal.SignInFailed, Person: "tor"}
+	if err := h.change(func(tx *engine.Tx) error {
 		_, err := tx.Exec(engine.InsertEvent, e.Values()...)
 		return err
 	}); err != nil {
@@ -49,7 +51,7 @@ func (h house) late(t testing.TB, ago time.Duration) (id string) {
 	return e.ID
 }
 
-func (h house) seal(t testing.TB) Sealed {
+func (h house) seal(t testing.TB) records.Sealed {
 	t.Helper()
 	out, err := h.Seal(context.Background())
 	if err != nil {
@@ -85,23 +87,9 @@ func (h house) whole(t testing.TB, anchors ...chain.Anchor) *chain.Report {
 	return r
 }
 
-func (h house) counts(t testing.TB, table string) (n int64) {
+func (h house) counts(t testing.TB, table string) int64 {
 	t.Helper()
-	text := `SELECT COUNT(*) FROM journal`
-	if table == "journal_block" {
-		text = `SELECT COUNT(*) FROM journal_block`
-	}
-	if err := h.db.Reader.QueryRow(text).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
-func (h house) ran(t testing.TB, text string, args ...any) {
-	t.Helper()
-	if err := h.change(func(tx *Tx) error { _, err := tx.Exec(text, args...); return err }); err != nil {
-		t.Fatal(err)
-	}
+	return int64(h.rows(t, `SELECT COUNT(*) FROM `+table))
 }
 
 // Decision J4. Entries are sealed once they are settled, in blocks that are full where there are
@@ -114,7 +102,7 @@ func TestSeal(t *testing.T) {
 	if got := h.seal(t); !got.Mine || got.Blocks != 0 || got.Newest != (chain.Anchor{}) {
 		t.Errorf("not settled: %+v", got)
 	}
-	h.clock.add(sealAfter + time.Second)
+	h.clock.add(records.SealAfter + time.Second)
 	first := h.seal(t)
 	if first.Blocks != 1 || first.Entries == 0 || first.Newest.Number != 1 {
 		t.Errorf("settled: %+v", first)
@@ -123,7 +111,7 @@ func TestSeal(t *testing.T) {
 		t.Errorf("again: %+v", again)
 	}
 	h.journaled(t, 2500)
-	h.clock.add(sealAfter + time.Second)
+	h.clock.add(records.SealAfter + time.Second)
 	h.journaled(t, 2)
 	second := h.seal(t)
 	if second.Blocks != 3 || second.Entries != 2500 || second.Newest.Number != 4 || second.Newest.Total != int64(first.Entries+2500) {
@@ -193,7 +181,7 @@ func TestChangedRowsAreNamed(t *testing.T) {
 	h.journaled(t, 5)
 	h.clock.add(time.Minute)
 	h.seal(t)
-	events, _, err := h.Events(context.Background(), EventFilter{Limit: 1000, OldestFirst: true})
+	events, _, err := h.Events(context.Background(), records.EventFilter{Limit: 1000, OldestFirst: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,12 +231,12 @@ func TestSealedAndRetention(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	var leaves int
-	if err := h.db.Reader.QueryRow(`SELECT SUM(LENGTH(leaves)) FROM journal_block WHERE number <= $1`, first.Newest.Number).Scan(&leaves); err != nil || leaves != 0 {
+	if err := h.Handle().Reader.QueryRow(`SELECT SUM(LENGTH(leaves)) FROM journal_block WHERE number <= $1`, first.Newest.Number).Scan(&leaves); err != nil || leaves != 0 {
 		t.Errorf("%d bytes of hashes, %v", leaves, err)
 	}
-	h.db.Options.JournalRetention *= 2 // longer by now: what is gone is gone all the same
+	h.Handle().Options.JournalRetention *= 2 // longer by now: what is gone is gone all the same
 	h.whole(t, first.Newest)
-	events, _, _ := h.Events(ctx, EventFilter{Kind: journal.SignInFailed, Limit: 1})
+	events, _, _ := h.Events(ctx, records.EventFilter{Kind: journal.SignInFailed, Limit: 1})
 	h.ran(t, `DELETE FROM journal WHERE id = $1`, events[0].ID)
 	if r := h.proved(t, 0); len(r.Faults) != 1 || r.Faults[0].Kind != chain.Missing {
 		t.Errorf("one that is not due: %+v", r.Faults)
@@ -302,23 +290,23 @@ func TestTwoSealersAtOnce(t *testing.T) {
 	for round := range rounds(20) {
 		h.journaled(t, 3)
 		h.clock.add(time.Minute)
-		last, err := h.newestBlock(ctx)
+		last, err := h.NewestBlock(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		highest, err := h.highest(ctx, last.Number)
+		highest, err := h.Highest(ctx, last.Number)
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, err := h.db.Reader.Query(selectEvent+` WHERE id > $1 ORDER BY id`, highest)
-		entries, err := engine.ListOf(rows, err, scanEvent)
+		rows, err := h.Handle().Reader.Query(records.SelectEvent+` WHERE id > $1 ORDER BY id`, highest)
+		entries, err := engine.ListOf(rows, err, records.ScanEvent)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var both sync.WaitGroup
 		errs := make([]error, 3)
 		for i := range errs {
-			both.Go(func() { _, errs[i] = h.addBlock(ctx, last, entries) })
+			both.Go(func() { _, errs[i] = h.AddBlock(ctx, last, entries) })
 		}
 		both.Wait()
 		added := 0
@@ -326,7 +314,7 @@ func TestTwoSealersAtOnce(t *testing.T) {
 			switch {
 			case err == nil:
 				added++
-			case !errors.Is(err, ErrConflict):
+			case !errors.Is(err, store.ErrConflict):
 				t.Errorf("round %d: %v", round, err)
 			}
 		}
@@ -344,16 +332,16 @@ func TestSealerIsStopped(t *testing.T) {
 	h.clock.add(time.Minute)
 	for blocks := range 4 {
 		ctx, cancel := context.WithCancel(context.Background())
-		last, _ := h.newestBlock(ctx)
-		highest, _ := h.highest(ctx, last.Number)
-		rows, err := h.db.Reader.Query(selectEvent+` WHERE id > $1 ORDER BY id LIMIT 2000`, highest)
-		entries, err := engine.ListOf(rows, err, scanEvent)
+		last, _ := h.NewestBlock(ctx)
+		highest, _ := h.Highest(ctx, last.Number)
+		rows, err := h.Handle().Reader.Query(records.SelectEvent+` WHERE id > $1 ORDER BY id LIMIT 2000`, highest)
+		entries, err := engine.ListOf(rows, err, records.ScanEvent)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cancel()
-		var out Sealed
-		if _, err := h.sealAll(ctx, last, entries, &out); !errors.Is(err, context.Canceled) || out.Blocks != 1 {
+		var out records.Sealed
+		if _, err := h.SealAll(ctx, last, entries, &out); !errors.Is(err, context.Canceled) || out.Blocks != 1 {
 			t.Errorf("stopped after block %d: %+v, %v", blocks, out, err)
 		}
 		if r := h.whole(t); r.To != int64(blocks+1) {
@@ -402,10 +390,11 @@ func TestAnchorsAfterARestore(t *testing.T) {
 	h.journaled(t, 3)
 	h.clock.add(time.Minute)
 	lost := h.seal(t).Newest
-	if _, err := Restore(ctx, RestoreOptions{From: backup, To: to, Ring: h.ring, Now: h.clock.Now()}); err != nil {
+	if _, err := store.Restore(ctx, store.RestoreOptions{From: backup, To: to, Ring: h.ring, Now: h.clock.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	back := open(t, to, h.clock)
+	h.at.Path = to
+	back := h.open(t)
 	back.clock.add(time.Minute)
 	back.seal(t)
 	r := back.proved(t, 0, kept, lost)
@@ -418,7 +407,7 @@ func TestAnchorsAfterARestore(t *testing.T) {
 func TestSealAfterAMigration(t *testing.T) {
 	h := furnished(t)
 	h.journaled(t, 5)
-	for _, m := range Migrations() { // the tables and columns that it and later ones make
+	for _, m := range store.Migrations() { // the tables and columns that it and later ones make
 		if m.Version <= 7 {
 			continue
 		}
@@ -436,14 +425,14 @@ func TestSealAfterAMigration(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	o := MigrateOptions{Path: h.path}
+	o := store.MigrateOptions{Path: h.at.Path}
 	if !embedded() {
-		o = h.migrating(t, nil)
+		o = store.MigrateOptions{URL: h.at.URL, Ring: h.ring, Release: "0.9.0"}
 	}
-	if from, to, err := Migrate(context.Background(), o); from != 7 || to != SchemaVersion || err != nil {
+	if from, to, err := store.Migrate(context.Background(), o); from != 7 || to != store.SchemaVersion || err != nil {
 		t.Fatal(from, to, err)
 	}
-	h = open(t, h.path, h.clock)
+	h = h.open(t)
 	h.clock.add(time.Minute)
 	if got := h.seal(t); got.Blocks != 1 {
 		t.Errorf("%+v", got)
@@ -457,19 +446,19 @@ func TestSealAfterAMigration(t *testing.T) {
 func TestJournalIDs(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	var ids engine.EventIDs
-	if id := ids.Next(at); journalID(at) > id || journalID(at.Add(time.Millisecond)) <= id {
+	if id := ids.Next(at); records.JournalID(at) > id || records.JournalID(at.Add(time.Millisecond)) <= id {
 		t.Errorf("%s is not of its time", id)
 	}
-	if got, want := later(journalID(at), time.Hour), journalID(at.Add(time.Hour)); got != want {
+	if got, want := records.Later(records.JournalID(at), time.Hour), records.JournalID(at.Add(time.Hour)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if got := journalID(time.Unix(-5, 0)); got != strings.Repeat("0", chain.IDLen) {
+	if got := records.JournalID(time.Unix(-5, 0)); got != strings.Repeat("0", chain.IDLen) {
 		t.Error(got)
 	}
-	if got := later("x", time.Hour); got != "x" {
+	if got := records.Later("x", time.Hour); got != "x" {
 		t.Error(got)
 	}
-	if fmt.Sprint(len(journalID(at))) != fmt.Sprint(chain.IDLen) {
-		t.Error(journalID(at))
+	if fmt.Sprint(len(records.JournalID(at))) != fmt.Sprint(chain.IDLen) {
+		t.Error(records.JournalID(at))
 	}
 }
