@@ -191,41 +191,58 @@ func (f *checkedFile) WriteAt(b []byte, off int64) (int, error) {
 // readBack is how many bytes of a file are read at once to see what was written there.
 const readBack = 64 * pageSize
 
+// readGap is how far apart pages are at most that are read together: more is slower than to
+// ask twice.
+const readGap = 5 * pageSize
+
 // Sync reads what it has made durable from the disk again. The log of writes keeps all of it
 // until that has been there: pages that are not are written once more.
 func (f *checkedFile) Sync(flags vfs.SyncFlag) error {
 	if err := f.File.Sync(flags); err != nil || len(f.unsynced) == 0 {
 		return err
 	}
-	drop := func(int64, int64) {}
+	drop, fetch := func(int64, int64) {}, func(int64, int64) {}
 	if at, ok := f.File.(interface{ Forget(off, n int64) }); ok { // a disk of a test
 		drop = at.Forget
 	} else if at, err := os.Open(f.path); err == nil {
 		defer at.Close()
 		drop = func(off, n int64) { forget(at.Fd(), off, n) }
+		fetch = func(off, n int64) { readAhead(at.Fd(), off, n) }
 	}
 	slices.Sort(f.unsynced)
-	places := slices.Compact(f.unsynced)
+	parts := partsOf(slices.Compact(f.unsynced))
 	f.unsynced = f.unsynced[:0]
+	for _, p := range parts {
+		drop(p[0], p[len(p)-1]+pageSize-p[0])
+	}
+	for _, p := range parts { // all at once: the disk has the next while one is compared
+		fetch(p[0], p[len(p)-1]+pageSize-p[0])
+	}
 	b := make([]byte, readBack)
-	for len(places) > 0 {
-		n, first := 1, places[0]
-		for n < len(places) && places[n]+pageSize-first <= readBack {
-			n++
-		}
-		b := b[:places[n-1]+pageSize-first]
-		drop(first, int64(len(b)))
-		if _, err := f.File.ReadAt(b, first); err != nil {
+	for _, p := range parts {
+		b := b[:p[len(p)-1]+pageSize-p[0]]
+		if _, err := f.File.ReadAt(b, p[0]); err != nil {
 			return err
 		}
-		for _, off := range places[:n] {
-			if !f.asWritten(b[off-first:][:pageSize], off) {
+		for _, off := range p {
+			if !f.asWritten(b[off-p[0]:][:pageSize], off) {
 				return sqlite3.IOERR_DATA
 			}
 		}
-		places = places[n:]
 	}
 	return nil
+}
+
+// partsOf gives the places, in order, of pages that are read together.
+func partsOf(places []int64) (parts [][]int64) {
+	for len(places) > 0 {
+		n := 1
+		for n < len(places) && places[n]+pageSize-places[0] <= readBack && places[n]-places[n-1] <= readGap {
+			n++
+		}
+		parts, places = append(parts, places[:n]), places[n:]
+	}
+	return parts
 }
 
 // header learns from the first page whether pages end with a check sum.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/ncruces/go-sqlite3"
@@ -186,4 +187,28 @@ func TestPlacesOfTheLog(t *testing.T) {
 	write(pageSize, second)
 	write(second+1, 0)
 	known()
+}
+
+// Pages that lie near each other are read together, and no more than a piece at once.
+func TestPartsOf(t *testing.T) {
+	page := func(n int64) int64 { return n * pageSize }
+	var many []int64
+	for n := range int64(70) {
+		many = append(many, page(n))
+	}
+	for _, tt := range []struct {
+		name   string
+		places []int64
+		want   [][]int64
+	}{
+		{"none", nil, nil},
+		{"one", []int64{page(3)}, [][]int64{{page(3)}}},
+		{"near", []int64{0, page(5), page(10)}, [][]int64{{0, page(5), page(10)}}},
+		{"apart", []int64{0, page(6)}, [][]int64{{0}, {page(6)}}},
+		{"a long piece", many, [][]int64{many[:64], many[64:]}},
+	} {
+		if got := partsOf(tt.places); !slices.EqualFunc(got, tt.want, slices.Equal) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
 }

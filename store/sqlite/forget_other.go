@@ -4,3 +4,5 @@ package sqlite
 
 // forget is for Linux alone: elsewhere a read may be answered from memory.
 func forget(uintptr, int64, int64) {}
+
+func readAhead(uintptr, int64, int64) {}
