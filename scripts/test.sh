@@ -17,18 +17,29 @@ here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 cd "$here/.." || exit 1
 album='^(TestLook|TestWeight|TestEveryPageInEveryLanguage)$'
 
-# The longest come first, so that they run beside the others.
+beside=$(mktemp)
+trap 'rm -f "$beside"' EXIT
+
+# The longest come first, so that they run beside the others, and so do those that are built
+# otherwise. Many tests wait, for what they killed or for a page: three packages at once keep
+# two processors busy.
 # LC_ALL: test output may be any bytes, and awk must pass them through.
 {
-	failed=0
 	run() { # in a folder, which is a module's
-		(cd "$1" && shift && go test -json -vet=off "$@") || failed=1
+		(cd "$1" && shift && go test -json -vet=off "$@")
 	}
-	run . -race "$@" -skip "$album" ./store ./consent ./e2e/... ./signin ./...
-	run . "$@" -run "$album" ./consent
-	run . "$@" ./store/simulate
-	run bench -race "$@" ./...
-	run e2e/chart "$@" ./...
+	(
+		failed=0
+		run . "$@" -run "$album" ./consent || failed=1
+		run . "$@" ./store/simulate || failed=1
+		run bench -race "$@" ./... || failed=1
+		run e2e/chart "$@" ./... || failed=1
+		exit $failed
+	) >"$beside" 2>&1 &
+	failed=0
+	run . -race -p 3 "$@" -skip "$album" ./store ./e2e/... ./consent ./store/enginetest ./signin ./... || failed=1
+	wait $! || failed=1
+	cat "$beside"
 	exit $failed
 } 2>&1 </dev/null | LC_ALL=C awk -f "$here/tally.awk"
 status=("${PIPESTATUS[@]}")
