@@ -289,6 +289,31 @@ func TestStartAtOnce(t *testing.T) {
 	}
 }
 
+// A node that starts while another one makes the tables waits for it, also for longer than
+// it waits for a lock.
+func TestStartWhileTablesAreMade(t *testing.T) {
+	if embedded() {
+		return
+	}
+	name, err := server.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := make(chan error, 1)
+	go func() {
+		held <- server.Exec(name, `BEGIN`, `CREATE TABLE meta (name TEXT)`, `SELECT pg_sleep(7)`, `ROLLBACK`)
+	}()
+	time.Sleep(time.Second)
+	s, err := Open(ctx, Options{URL: server.URL(name), Ring: ring(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if err := <-held; err != nil {
+		t.Fatal(err)
+	}
+}
+
 // What a start says of a database that cannot be worked on names the mend.
 func TestDatabasesThatAreRefused(t *testing.T) {
 	if embedded() {

@@ -175,7 +175,8 @@ func (p *Engine) prepare(whole context.Context) error {
 // firstElsewhere reports whether another node made the schema meanwhile.
 func firstElsewhere(err error) bool {
 	switch Code(err) {
-	case "42P07", "42710", "23505", "40001", "40P01": // relation or object exists, unique, retry
+	case "42P07", "42710", "23505", "40001", "40P01", // relation or object exists, unique, retry
+		"55P03": // it takes longer than one waits for a lock
 		return true
 	}
 	return false
