@@ -13,7 +13,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/journal"
+	"github.com/grantkeeper/grantkeeper/terminal"
+	gktoken "github.com/grantkeeper/grantkeeper/token"
 )
 
 // alike are texts that are a kind's by chance, by file.
@@ -128,6 +131,38 @@ func TestDocsListTheKinds(t *testing.T) {
 			if m[1] != "string" && !slices.Contains(names, m[1]) { // the flag itself
 				t.Errorf("%s: %s is no kind", name, m[1])
 			}
+		}
+	}
+}
+
+// The reasons for which an approval ends are those of decision J2, in its order.
+func TestDocsListTheReasons(t *testing.T) {
+	_, j2, _ := strings.Cut(document(t, "docs/decisions.md"), `<a id="j2"></a>`)
+	j2, _, _ = strings.Cut(j2, `<a id="j3"></a>`)
+	var listed []approval.Reason
+	for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(j2, -1) {
+		listed = append(listed, approval.Reason(m[1]))
+	}
+	if !slices.Equal(listed, approval.Reasons) {
+		t.Errorf("decision J2 lists %v, want %v", listed, approval.Reasons)
+	}
+}
+
+// Every kind of token is shown to nobody whole, and named by documents.
+func TestEveryKindOfToken(t *testing.T) {
+	_, n1, _ := strings.Cut(document(t, "docs/decisions.md"), `<a id="n1"></a>`)
+	n1, _, _ = strings.Cut(n1, "\n## ")
+	api := document(t, "docs/openapi/operator.json")
+	for _, kind := range gktoken.Kinds {
+		prefix := "sv" + string(rune(kind)) + "_"
+		if text := prefix + strings.Repeat("x", gktoken.Len-len(prefix)); terminal.ShortenSecrets(text) == text {
+			t.Errorf("%s is shown whole at a terminal", prefix)
+		}
+		if !strings.Contains(n1, "`"+prefix+"`") {
+			t.Errorf("decision N1 does not say what %s is", prefix)
+		}
+		if !strings.Contains(api, `"`+kind.Name()+`"`) {
+			t.Errorf("docs/openapi/operator.json has no %s", kind.Name())
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package approval
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,6 +51,15 @@ func TestReasons(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("reasons %q, want %q", got, want)
+	}
+	source, err := os.ReadFile("approval.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^\t\w+\s+Reason = "(\w+)"`).FindAllSubmatch(source, -1) {
+		if !slices.Contains(got, string(m[1])) {
+			t.Errorf("%s is not in the list", m[1])
+		}
 	}
 }
 

@@ -76,7 +76,8 @@ type Server struct {
 	// from. Nil counts none.
 	NewClients func(address netip.Addr, now time.Time) (from store.Origin, ok bool, wait time.Duration)
 
-	// AuthorizeLimit counts every request to /oauth/authorize (spec section 8).
+	// AuthorizeLimit counts every request to /oauth/authorize (spec section 8), and to what
+	// leads on from there (decision L1).
 	AuthorizeLimit *limit.Addresses
 
 	// Tell, unless nil, is told what the log says of a request beside its answer:

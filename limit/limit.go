@@ -22,7 +22,7 @@ type Limit struct {
 // The contract's limits, each per client address (spec section 8). They are not
 // settings, so that every installation keeps the contract (decision L3).
 var (
-	Authorize = Limit{N: 150, Window: 10 * time.Minute} // every request to /oauth/authorize
+	Authorize = Limit{N: 150, Window: 10 * time.Minute} // every request to /oauth/authorize, and to what leads on from there
 	Token     = Limit{N: 300, Window: 10 * time.Minute} // /oauth/token and /oauth/revoke, counted together
 	Register  = Limit{N: 20, Window: time.Hour}         // registrations, refused ones included
 )

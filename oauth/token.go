@@ -145,7 +145,7 @@ func (s *Server) unread(kind token.Kind, text string, none error) error {
 	if s.opens != nil {
 		opens = s.opens
 	}
-	if err := opens(); err != nil && s.Ring.Looks(kind, text) {
+	if err := opens(); err != nil && s.Ring.KindOf(text) == kind {
 		return err
 	}
 	return none

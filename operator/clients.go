@@ -20,7 +20,7 @@ func (s *Server) clients(c Call) (any, error) {
 }
 
 // FindClients gives clients, newest first, and the cursor of the next ones: those
-// in the filter's state, with the query in their name, host or ID.
+// in the filter's state, with the query in their name, a redirect URI or their ID.
 func (s *Server) FindClients(c Call, f Filter, query string) ([]client.Client, string, error) {
 	state, err := f.OneOf("state", "registered", "approved", "disabled", "preregistered")
 	if err != nil {

@@ -68,10 +68,9 @@ func (s *Server) claim(text string) (token.Claim, string, bool) {
 	if s.Ring == nil {
 		return token.Claim{}, "", false
 	}
-	for kind, name := range map[token.Kind]string{token.Access: "access_token", token.Refresh: "refresh_token", token.Code: "authorization_code"} {
-		if claim, ok := s.Ring.Read(kind, text); ok {
-			return claim, name, true
-		}
+	if kind := s.Ring.KindOf(text); kind != 0 {
+		claim, ok := s.Ring.Read(kind, text)
+		return claim, kind.Name(), ok
 	}
 	return token.Claim{}, "", false
 }

@@ -37,6 +37,22 @@ const (
 	Code    Kind = 'c'
 )
 
+// Kinds lists every kind.
+var Kinds = []Kind{Access, Refresh, Code}
+
+// Name is the word for it, as in token_type_hint (RFC 7009 section 2.1); "" of none.
+func (k Kind) Name() string {
+	switch k {
+	case Access:
+		return "access_token"
+	case Refresh:
+		return "refresh_token"
+	case Code:
+		return "authorization_code"
+	}
+	return ""
+}
+
 // Handle is the secret that every token of one approval carries and that is
 // stored nowhere.
 type Handle [16]byte
@@ -217,7 +233,7 @@ func (r *Ring) seal(kind Kind, h Handle, generation, time int64) string {
 // Read opens a token of one kind. It fails on every string that this ring's
 // keys did not seal: one spelling per token, in constant time for the tag.
 func (r *Ring) Read(kind Kind, s string) (Claim, bool) {
-	if !r.Looks(kind, s) || len(s) != Len {
+	if r.KindOf(s) != kind || len(s) != Len {
 		return Claim{}, false
 	}
 	var raw [tagLen + bodyLen]byte
@@ -243,10 +259,13 @@ func (r *Ring) ReadAny(s string) (Claim, bool) {
 	return r.Read(Refresh, s)
 }
 
-// Looks reports whether the string has the prefix of a kind: enough to name a
-// wrong kind, not to believe it.
-func (r *Ring) Looks(kind Kind, s string) bool {
-	return len(s) >= 4 && s[:2] == r.prefix && s[2] == byte(kind) && s[3] == '_'
+// KindOf gives the kind that a string has the prefix of, 0 is none: enough to name a wrong
+// kind, not to believe it.
+func (r *Ring) KindOf(s string) Kind {
+	if len(s) < 4 || s[:2] != r.prefix || s[3] != '_' || Kind(s[2]).Name() == "" {
+		return 0
+	}
+	return Kind(s[2])
 }
 
 func (d *desk) seal(prefix string, kind Kind, h Handle, generation, time int64) string {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -147,21 +148,28 @@ func TestKindsNeverInterchange(t *testing.T) {
 			if _, ok := r.Read(to, relabelled); ok != (from == to) {
 				t.Errorf("%c relabelled %c and read: %t", from, to, ok)
 			}
-			if got := r.Looks(to, s); got != (from == to) {
-				t.Errorf("%c looks like %c: %t", from, to, got)
-			}
 		}
+		if got := r.KindOf(s); got != from || from.Name() == "" || !slices.Contains(Kinds, from) {
+			t.Errorf("%c looks like %c", from, got)
+		}
+	}
+	if len(Kinds) != len(sealed) {
+		t.Errorf("%d kinds are listed, and %d looked at", len(Kinds), len(sealed))
 	}
 }
 
-func TestLooks(t *testing.T) {
+func TestKindOf(t *testing.T) {
 	r := ring(t, 1)
-	for s, want := range map[string]bool{
-		"svr_": true, "svr_anything": true, "svr": false, "": false, "svo_": false, "svr-": false, "xvr_": false, "syr_": false, "SVR_": false,
+	for s, want := range map[string]Kind{
+		"svr_": Refresh, "svr_anything": Refresh, "svo_": Access, "svc_x": Code,
+		"svr": 0, "": 0, "svr-": 0, "xvr_": 0, "syr_": 0, "SVR_": 0, "svx_anything": 0, "sv\x00_": 0,
 	} {
-		if r.Looks(Refresh, s) != want {
-			t.Errorf("%q looks like a refresh token: %t", s, !want)
+		if got := r.KindOf(s); got != want {
+			t.Errorf("%q looks like %d, want %d", s, got, want)
 		}
+	}
+	if Kind(0).Name() != "" || Kind('x').Name() != "" {
+		t.Error("what is no kind has a name")
 	}
 }
 
