@@ -65,16 +65,6 @@ func (s *Store) changeFacts(run func(*Tx) error) error { return s.db.Engine.Chan
 // changeMany is changeFacts of very many, beside which clients refresh.
 func (s *Store) changeMany(run func(*Tx) error) error { return s.db.Engine.ChangeMany(within(run)) }
 
-// apart makes a change that neither reads nor changes facts. After an error it may have
-// been made all the same.
-func (s *Store) apart(run func(*Tx) error) error { return s.db.Engine.Apart(within(run)) }
-
-// later queues a change that nobody waits for; false when the queue is full. lost,
-// unless nil, may be called when it was queued and then could not be written.
-func (s *Store) later(run func(*Tx) error, lost func()) bool {
-	return s.db.Engine.Later(within(run), lost)
-}
-
 // Tx is a transaction with what the store does in one.
 type Tx struct{ *engine.Tx }
 
