@@ -32,3 +32,17 @@ func TestCodeOf(t *testing.T) {
 		}
 	}
 }
+
+// What scripts decide on, as the manual lists them.
+func TestCodes(t *testing.T) {
+	if got, want := [...]int{Failed, Use, Config, Reach, Unknown, State, Interrupt, Terminate}, [...]int{1, 2, 3, 4, 5, 6, 130, 143}; got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestAlreadyThere(t *testing.T) {
+	err := AlreadyThere("a.json")
+	if CodeOf(err) != State || err.Error() != "a.json is there already, nothing was written" {
+		t.Errorf("%v", err)
+	}
+}
