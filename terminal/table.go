@@ -112,9 +112,10 @@ func (t *Table) Fit(width int) (out []string) {
 		t.columns, t.cells = slices.Delete(t.columns, first, first+1), slices.Delete(t.cells, first, first+1)
 	}
 	for i, c := range t.columns {
-		for n, cell := range t.cells[i] {
-			if c.As == Text && n > 0 {
-				t.cells[i][n] = CutTo(cell, max(most, longest(t.cells[i][:1])))
+		if c.As == Text {
+			title := longest(t.cells[i][:1])
+			for n, cell := range t.cells[i] {
+				t.cells[i][n] = CutTo(cell, max(most, title))
 			}
 		}
 	}

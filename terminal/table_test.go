@@ -71,6 +71,11 @@ func TestTableShortens(t *testing.T) {
 	if got := strings.Join(ids, " "); got != "aaaaaaaaaab… aaaaaaaaaac… short none aaaaaaaaaab…" {
 		t.Errorf("IDs: %s", got)
 	}
+	ids = []string{"aaaaaaaaaabbbbb", "aaaaaaaaaa", "bbbbbbbbbb", "bbbbbbbbbbccccc"} // two begin as others are
+	shortenIDs(ids)
+	if got := strings.Join(ids, " "); got != "aaaaaaaaaab… aaaaaaaaaa bbbbbbbbbb bbbbbbbbbbc…" {
+		t.Errorf("IDs: %s", got)
+	}
 	ids = []string{"123456789", "abcdefghij"}
 	shortenIDs(ids)
 	if got := strings.Join(ids, " "); got != "123456789 abcdefgh…" { // nothing is cut for a mark as long
@@ -80,6 +85,113 @@ func TestTableShortens(t *testing.T) {
 	shortenTimes(times)
 	if got := strings.Join(times, "|"); got != "used UTC|2027-01-15 08:00|none" {
 		t.Errorf("times: %s", got)
+	}
+}
+
+// What has a shorter form takes it first, then texts are cut to the room that there is, then
+// columns are left out, the highest first, and at last texts become shorter than they should.
+func TestTableAtWidths(t *testing.T) {
+	items := []any{
+		map[string]any{"id": "0123456789abcdef", "at": 1_800_000_000.0, "state": "connected", "text": "some words that are many more than fit", "name": "a"},
+		map[string]any{"id": "123456789abcdef0", "at": 1_800_000_060.0, "state": "ended", "text": "few", "name": "somewhat long name"},
+	}
+	id, at, state, text, name := IDOf("client", "id"), Moment("used", "at"), WordOf("state", "state"), Member("what it says", "text"), Member("name", "name")
+	for _, tt := range []struct {
+		columns []Column
+		width   int
+		out     string
+		want    []string
+	}{
+		{[]Column{id, at, state}, 49, "", []string{
+			"client            used                  state",
+			"0123456789abcdef  2027-01-15T08:00:00Z  connected",
+			"123456789abcdef0  2027-01-15T08:01:00Z  ended",
+		}},
+		{[]Column{id, at, state}, 48, "", []string{
+			"client     used UTC          state",
+			"01234567…  2027-01-15 08:00  connected",
+			"12345678…  2027-01-15 08:01  ended",
+		}},
+		{[]Column{state, text}, 40, "", []string{
+			"state      what it says",
+			"connected  some words that are many mor…",
+			"ended      few",
+		}},
+		{[]Column{text, name}, 36, "", []string{
+			"what it says      name",
+			"some words that…  a",
+			"few               somewhat long na…",
+		}},
+		{[]Column{text, name}, 31, "", []string{
+			"what it says    name",
+			"some words th…  a",
+			"few             somewhat long…",
+		}},
+		{[]Column{text, name}, 29, "", []string{ // what is left to nothing else
+			"what it says   name",
+			"some words t…  a",
+			"few            somewhat lon…",
+		}},
+		{[]Column{text, name}, 23, "", []string{ // no title is cut
+			"what it says  name",
+			"some words…   a",
+			"few           somewhat…",
+		}},
+		{[]Column{text, name}, 10, "", []string{ // wider than it should be
+			"what it says  name",
+			"some words…   a",
+			"few           somewha…",
+		}},
+		{[]Column{text.Sparing(1), state, name.Sparing(2)}, 25, "name", []string{
+			"what it says    state",
+			"some words th…  connected",
+			"few             ended",
+		}},
+		{[]Column{text.Sparing(1), state, name.Sparing(2)}, 24, "name, what it says", []string{
+			"state",
+			"connected",
+			"ended",
+		}},
+		{[]Column{text.Sparing(1), state.Sparing(1), name}, 30, "what it says", []string{ // of two, the one in front
+			"state      name",
+			"connected  a",
+			"ended      somewhat long name",
+		}},
+		{[]Column{state}, 5, "", []string{
+			"state",
+			"connected",
+			"ended",
+		}},
+	} {
+		table := NewTable(items, tt.columns)
+		out := strings.Join(table.Fit(tt.width), ", ")
+		var b strings.Builder
+		table.Write(&b)
+		if want := strings.Join(tt.want, "\n") + "\n"; b.String() != want || out != tt.out {
+			t.Errorf("width %d: without %q:\n%swant without %q:\n%s", tt.width, out, b.String(), tt.out, want)
+		}
+	}
+}
+
+func TestRows(t *testing.T) {
+	var b strings.Builder
+	Rows(Member("name", "name"), Moment("ends at", "ends"), Member("URIs", "uris"))(&b, map[string]any{"name": "a", "uris": []any{"b", "c"}})
+	if got, want := b.String(), "name     a\nends at  none\nURIs     b c\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestInWords(t *testing.T) {
+	for _, tt := range []struct {
+		value any
+		want  string
+	}{
+		{nil, "none"}, {"", "none"}, {"a\nb", "a b"}, {true, "yes"}, {false, "no"}, {0.0, "0"}, {1.5, "1.5"}, {1e21, "1000000000000000000000"},
+		{0.1, "0.1"}, {[]any{}, "none"}, {[]any{"a", 2.0, true}, "a 2 yes"}, {map[string]any{}, "?"},
+	} {
+		if got := InWords(tt.value); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.value, got, tt.want)
+		}
 	}
 }
 

@@ -1,6 +1,9 @@
 package terminal
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestWords(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
@@ -14,6 +17,35 @@ func TestWords(t *testing.T) {
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%q, want %q", tt.got, tt.want)
+		}
+	}
+}
+
+// Of a token or verifier as much is shown as tells it from another one, wherever it stands.
+func TestSecretsAreShort(t *testing.T) {
+	for text, want := range map[string]string{
+		"gko_12345678":               "gko_12345678", // too short to be one
+		"gko_123456789":              "gko_12…789",
+		"gkr_abcdefghijk and others": "gkr_ab…ijk and others",
+		"gkx_abcdefghijk":            "gkx_abcdefghijk",
+		"state=1&code_verifier=abcdefghijklmnop&code=gkc_ABCDEFGHIJKLMNOP": "state=1&code_verifier=abcdef…nop&code=gkc_AB…NOP",
+		"code_verifier=abcdefghijkl":                                       "code_verifier=abcdefghijkl",
+	} {
+		if got := ShortenSecrets(text); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// A name that could be taken for another one, or for words around it, is quoted.
+func TestShownName(t *testing.T) {
+	for name, want := range map[string]string{
+		"list_users": "list_users", "files/*.{a}-Z9": "files/*.{a}-Z9", "": `""`, "two words": `"two words"`, "p\u0430y": `"p\u0430y"`,
+		strings.Repeat("a", 100): strings.Repeat("a", 100), strings.Repeat("a", 101): strings.Repeat("a", 99) + "…",
+		strings.Repeat("a", 200) + " ": `"` + strings.Repeat("a", 99) + `\u2026"`,
+	} {
+		if got := ShownName(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 }
