@@ -71,10 +71,14 @@ func TestTableShortens(t *testing.T) {
 	if got := strings.Join(ids, " "); got != "aaaaaaaaaab… aaaaaaaaaac… short none aaaaaaaaaab…" {
 		t.Errorf("IDs: %s", got)
 	}
-	ids = []string{"aaaaaaaaaabbbbb", "aaaaaaaaaa", "bbbbbbbbbb", "bbbbbbbbbbccccc"} // two begin as others are
-	shortenIDs(ids)
-	if got := strings.Join(ids, " "); got != "aaaaaaaaaab… aaaaaaaaaa bbbbbbbbbb bbbbbbbbbbc…" {
-		t.Errorf("IDs: %s", got)
+	for _, tt := range [][2]string{ // one begins as the other is
+		{"aaaaaaaaaabbbbb aaaaaaaaaa", "aaaaaaaaaab… aaaaaaaaaa"}, {"aaaaaaaaaa aaaaaaaaaabbbbb", "aaaaaaaaaa aaaaaaaaaab…"},
+	} {
+		ids := strings.Fields(tt[0])
+		shortenIDs(ids)
+		if got := strings.Join(ids, " "); got != tt[1] {
+			t.Errorf("IDs: %s, want %s", got, tt[1])
+		}
 	}
 	ids = []string{"123456789", "abcdefghij"}
 	shortenIDs(ids)
