@@ -2,14 +2,17 @@ package chain_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"pgregory.net/rapid"
 
@@ -175,6 +178,7 @@ func TestFaultsAreNamed(t *testing.T) {
 			b.Hash[0]++
 			return slices.Concat(l[:5], blockLines(b, j.entries[1]), l[8:])
 		}, chain.BlockAltered, 6, ""},
+		{"a block with one member less", func(l []string) []string { l[5] = strings.Replace(l[5], `,"gone_before":""`, "", 1); return l }, chain.Unreadable, 6, ""},
 		{"a block with one member more", func(l []string) []string { l[5] = strings.Replace(l[5], `"hash":`, `"h":1,"hash":`, 1); return l }, chain.Unreadable, 6, ""},
 		{"entry and block fit each other, and not the chain", func(l []string) []string {
 			e := j.entries[1][0]
@@ -201,6 +205,19 @@ func TestFaultsAreNamed(t *testing.T) {
 			return slices.Concat(l[:1], blockLines(b, j.entries[0]), l[5:])
 		}, chain.BlockAltered, 2, ""},
 		{"a line that says two things", func(l []string) []string { l[11] = `{"unsealed":{},"block":{}}`; return l }, chain.Unreadable, 12, ""},
+		{"a line that says something beside", func(l []string) []string { l[11] = `{"unsealed":{},"x":1}`; return l }, chain.Unreadable, 12, ""},
+		{"the line before what is not sealed says something", func(l []string) []string { l[11] = `{"unsealed":{"x":1}}`; return l }, chain.Unreadable, 12, ""},
+		{"the line before what is not sealed again", func(l []string) []string { return slices.Insert(l, 13, l[11]) }, chain.Unreadable, 14, ""},
+		{"a closing line that says less", func(l []string) []string { l[14] = `{"end":{}}`; return l }, chain.Unreadable, 15, ""},
+		{"one stands in another block, and one behind it says something else", func(l []string) []string {
+			l[10] = strings.Replace(l[10], "p-tor", "p-eve", 1)
+			e := l[3]
+			return slices.Insert(slices.Delete(l, 3, 4), 6, e)
+		}, chain.Reordered, 7, anID(1)},
+		{"an entry of no block, and a line that looks like one", func(l []string) []string {
+			leaf, _ := anEntry(7).Leaf().MarshalText()
+			return slices.Concat(l[:6], l[12:13], l[6:11], []string{`{"number":3,"leaves":["` + string(leaf) + `"]}`}, l[11:12], l[13:])
+		}, chain.Inserted, 7, anID(7)},
 		{"a block counts wrong", func(l []string) []string {
 			b := j.blocks[1]
 			b.Total++
@@ -238,6 +255,166 @@ func TestFaultsAreNamed(t *testing.T) {
 		if len(r.Faults) > 3 {
 			t.Errorf("%s: it is said too often: %+v", tt.name, r.Faults)
 		}
+		if !slices.IsSortedFunc(r.Faults, func(a, b chain.Fault) int { return cmp.Compare(a.Line, b.Line) }) {
+			t.Errorf("%s: not in the order of lines: %+v", tt.name, r.Faults)
+		}
+	}
+}
+
+// One change is one fault, with the block that it stands in and words of its own.
+func TestOneFault(t *testing.T) {
+	t.Parallel()
+	j := sealed(2, 1, 2, 1, 1, 1) // lines: 0 head, 1 block, 2, 3 block, 4-5, 6 block, 7, 8 block, 9, 10 block, 11, 12 unsealed, 13-14, 15 end
+	for _, tt := range []struct {
+		name string
+		do   func(l []string) []string
+		want chain.Fault // Why begins so
+	}{
+		{"an entry says something else", func(l []string) []string { l[5] = strings.Replace(l[5], "p-tor", "p-eve", 1); return l },
+			chain.Fault{chain.Altered, 6, 2, anID(2), "it says something else"}},
+		{"one stands in another block", func(l []string) []string { e := l[4]; return slices.Insert(slices.Delete(l, 4, 5), 6, e) },
+			chain.Fault{chain.Reordered, 7, 3, anID(1), "the entry belongs to block 2"}},
+		{"one stands behind the blocks", func(l []string) []string { e := l[4]; return slices.Insert(slices.Delete(l, 4, 5), 12, e) },
+			chain.Fault{chain.Reordered, 13, 0, anID(1), "the entry belongs to block 2"}},
+		{"one stands there again", func(l []string) []string { return slices.Insert(l, 7, l[4]) },
+			chain.Fault{chain.Twice, 8, 3, anID(1), "the entry is in block 2"}},
+		{"an unsealed one again", func(l []string) []string { return slices.Insert(l, 14, l[13]) },
+			chain.Fault{chain.Twice, 15, 0, anID(6), "the entry stands there again"}},
+		{"a block is left out", func(l []string) []string { return slices.Delete(l, 3, 6) },
+			chain.Fault{chain.BlockMissing, 4, 3, "", "block 2 is missing"}},
+		{"two blocks are left out", func(l []string) []string { return slices.Delete(l, 3, 8) },
+			chain.Fault{chain.BlockMissing, 4, 4, "", "blocks 2 to 3 are missing"}},
+		{"three blocks are left out", func(l []string) []string { return slices.Delete(l, 3, 10) },
+			chain.Fault{chain.BlockMissing, 4, 5, "", "blocks 2 to 4 are missing"}},
+		{"a first line of something else", func(l []string) []string { l[0] = "hello"; return l },
+			chain.Fault{chain.Unreadable, 1, 0, "", "the line cannot be read"}},
+		{"a first line that says two things", func(l []string) []string { l[0] = strings.TrimSuffix(l[0], "}") + `,"x":1}`; return l },
+			chain.Fault{chain.Unreadable, 1, 0, "", "the line cannot be read: it says two things"}},
+		{"the first line again", func(l []string) []string { return slices.Insert(l, 1, l[0]) },
+			chain.Fault{chain.Unreadable, 2, 0, "", "the export's first line stands once"}},
+		{"another form, of which nothing else is read", func(l []string) []string {
+			l[0], l[4] = strings.Replace(l[0], `"form":1`, `"form":2`, 1), strings.Replace(l[4], "p-tor", "p-eve", 1)
+			return l
+		}, chain.Fault{chain.Unreadable, 1, 0, "", "the export has form 2; this release reads form 1"}},
+	} {
+		r := verified(t, closed(tt.do(linesOf(j.export(0)))))
+		if len(r.Faults) != 1 {
+			t.Errorf("%s: %+v", tt.name, r.Faults)
+			continue
+		}
+		got := r.Faults[0]
+		if strings.HasPrefix(got.Why, tt.want.Why) {
+			got.Why = tt.want.Why
+		}
+		if got != tt.want {
+			t.Errorf("%s: %+v", tt.name, r.Faults)
+		}
+	}
+}
+
+// A block that fits its own hash is held against what a block can be.
+func TestImpossibleBlocks(t *testing.T) {
+	t.Parallel()
+	j := sealed(0, 4)
+	for name, change := range map[string]func(b *chain.Block){
+		"first is no ID":     func(b *chain.Block) { b.First = b.First[1:] },
+		"last is no ID":      func(b *chain.Block) { b.Last = b.Last[:23] },
+		"last before first":  func(b *chain.Block) { b.First, b.Last = b.Last, b.First },
+		"no entries":         func(b *chain.Block) { b.Entries, b.Total = 0, 0 },
+		"too many entries":   func(b *chain.Block) { b.Entries, b.Total = 1001, 1001 },
+		"fewer than it has":  func(b *chain.Block) { b.Total-- },
+		"numbered 0":         func(b *chain.Block) { b.Number = 0 },
+		"a chain of 31":      func(b *chain.Block) { b.Chain = b.Chain[1:] },
+		"a chain in capital": func(b *chain.Block) { b.Chain = strings.ToUpper(b.Chain) },
+	} {
+		b := j.blocks[0]
+		change(&b)
+		b.Hash = b.Sum()
+		var out bytes.Buffer
+		w := chain.NewWriter(&out, b.Chain)
+		w.Block(b, nil, nil, anID(9))
+		w.End()
+		if r := verified(t, out.Bytes()); len(r.Faults) != 1 || r.Faults[0].Kind != chain.BlockAltered {
+			t.Errorf("%s: %+v", name, r.Faults)
+		}
+	}
+	for name, order := range map[string][]int{"not in order": {0, 2, 1, 3}, "one twice": {0, 1, 1, 3}} {
+		var of []chain.Entry
+		for _, i := range order {
+			of = append(of, j.entries[0][i])
+		}
+		b, leaves := j.blocks[0], chain.Pack(leavesOf(of))
+		b.Root = sha256.Sum256(fmt.Appendf(nil, "28:grantkeeper journal leaves 1%d:%s", len(leaves), leaves))
+		b.Hash = b.Sum()
+		var out bytes.Buffer
+		w := chain.NewWriter(&out, ofTests)
+		w.Block(b, leavesOf(of), of, "")
+		w.End()
+		if r := verified(t, out.Bytes()); len(r.Faults) == 0 || r.Faults[0].Kind != chain.BlockAltered || !strings.Contains(r.Faults[0].Why, "not in the order") {
+			t.Errorf("%s: %+v", name, r.Faults)
+		}
+	}
+	b := j.blocks[0] // where an entry is missing in it, and another one stands there
+	b.Number = 0
+	b.Hash = b.Sum()
+	var out bytes.Buffer
+	w := chain.NewWriter(&out, ofTests)
+	w.Block(b, leavesOf(j.entries[0]), append(slices.Clone(j.entries[0][1:]), anEntry(9)), "")
+	w.End()
+	if r := verified(t, out.Bytes()); !slices.ContainsFunc(r.Faults, func(f chain.Fault) bool { return f.Kind == chain.Missing && f.Entry == anID(0) }) {
+		t.Errorf("what is missing in block 0: %+v", r.Faults)
+	}
+}
+
+// What cannot be read is an error and no report, the second time as well.
+func TestReadingFails(t *testing.T) {
+	t.Parallel()
+	j := sealed(0, 2, 2)
+	lines := linesOf(j.export(0)) // an entry of the first block is moved into the second
+	file := closed(slices.Concat(lines[:2], lines[3:5], lines[2:3], lines[5:]))
+	broken := errors.New("broken")
+	whole := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file)), nil }
+	closed := func() (io.ReadCloser, error) { return nil, broken }
+	half := func() (io.ReadCloser, error) {
+		return io.NopCloser(io.MultiReader(bytes.NewReader(file[:len(file)/2]), iotest.ErrReader(broken))), nil
+	}
+	type opening = func() (io.ReadCloser, error)
+	for name, all := range map[string][]opening{"cannot be opened": {closed}, "breaks off": {half}, "cannot be opened again": {whole, closed}, "breaks off again": {whole, half}} {
+		r, err := chain.Verify(func() (io.ReadCloser, error) {
+			open := all[0]
+			all = all[1:]
+			return open()
+		}, nil)
+		if r != nil || err != broken || len(all) > 0 {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// once is a writer that fails the first time.
+type once struct{ calls int }
+
+func (o *once) Write(p []byte) (int, error) {
+	if o.calls++; o.calls == 1 {
+		return 0, io.ErrShortWrite
+	}
+	return len(p), nil
+}
+
+// Nothing is written behind what could not be.
+func TestFirstErrorStays(t *testing.T) {
+	t.Parallel()
+	j, to := sealed(1, 1), &once{}
+	w := chain.NewWriter(to, ofTests)
+	for what, err := range map[string]error{
+		"block": w.Block(j.blocks[0], leavesOf(j.entries[0]), j.entries[0], ""), "unsealed": w.Unsealed(j.tail[0]), "end": w.End(),
+	} {
+		if err != io.ErrShortWrite {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if to.calls != 1 {
+		t.Errorf("written %d times", to.calls)
 	}
 }
 
@@ -319,6 +496,16 @@ func TestRetention(t *testing.T) {
 	r := verified(t, write(anID(4), anID(4), 1), j.anchors()...)
 	if len(r.Faults) > 0 || r.Gone != 4 || r.Entries != 4 || r.AgreedCount != 3 || r.GoneBefore != anEntry(4).At {
 		t.Errorf("%+v", r)
+	}
+	if r = verified(t, write(anID(3), "", 0)); len(r.Faults) > 0 || r.Gone != 3 || r.GoneBefore != anEntry(3).At {
+		t.Errorf("a block: %+v", r)
+	}
+	var part bytes.Buffer
+	w := chain.NewWriter(&part, ofTests)
+	w.Block(j.blocks[0], leavesOf(j.entries[0]), j.entries[0][1:], anID(1))
+	w.End()
+	if r = verified(t, part.Bytes()); len(r.Faults) > 0 || r.Gone != 1 || r.GoneBefore != anEntry(1).At {
+		t.Errorf("a part of a block: %+v", r)
 	}
 	r = verified(t, write(anID(4), anID(4), 2), j.anchors()...)
 	if len(r.Faults) != 1 || r.Faults[0].Kind != chain.Missing || r.Faults[0].Entry != anID(4) {
@@ -495,6 +682,28 @@ func TestFindAnchors(t *testing.T) {
 	for _, text := range []string{a.String()[:len(a.String())-1], a.String() + "0", strings.Replace(a.String(), ":1:", ":01:", 1)} {
 		if got, err := chain.FindAnchors("x " + text); err == nil || len(got) > 0 {
 			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+}
+
+// An anchor is read as it is written, and nothing else is one.
+func TestParseAnchor(t *testing.T) {
+	t.Parallel()
+	a := sealed(0, 12).anchors()[0]
+	text := a.String()
+	if got, err := chain.ParseAnchor(text); err != nil || got != a {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, bad := range []string{
+		"", "x", text[1:], text + ":", strings.Replace(text, ofTests, ofTests[1:], 1), strings.Replace(text, ofTests, ofTests[1:]+"g", 1),
+		strings.Replace(text, ":1:", ":0:", 1), strings.Replace(text, ":12:", ":+12:", 1), strings.Replace(text, "Z:", ":", 1),
+	} {
+		got := a
+		if one, err := chain.ParseAnchor(bad); err == nil || one != (chain.Anchor{}) {
+			t.Errorf("%q: %+v, %v", bad, one, err)
+		}
+		if err := got.UnmarshalText([]byte(bad)); (err == nil) != (bad == "") || got != (chain.Anchor{}) {
+			t.Errorf("%q as text: %+v, %v", bad, got, err)
 		}
 	}
 }

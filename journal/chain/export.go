@@ -84,10 +84,6 @@ func (w *Writer) Unsealed(e Entry) error {
 
 // End writes the closing line.
 func (w *Writer) End() error {
-	end := endLine{Lines: w.lines, SHA256: Sum(w.sum.Sum(nil))}
-	if w.last.Number > 0 {
-		end.Anchor = w.last.Anchor().String()
-	}
-	w.write(map[string]endLine{"end": end})
+	w.write(map[string]endLine{"end": {w.last.Anchor().String(), w.lines, Sum(w.sum.Sum(nil))}})
 	return w.err
 }

@@ -120,7 +120,7 @@ type verifier struct {
 	leaves map[string]int // places, by ID
 	sums   []Leaf
 	seen   []bool
-	place  int // of the last entry
+	place  int // of the farthest entry; 0 before the first
 
 	highest  string // ID of all blocks
 	lastTail string
@@ -318,8 +318,7 @@ func (v *verifier) link(before, b Block) {
 func (v *verifier) hold(number int64, agrees func(Anchor) bool) {
 	for _, a := range v.anchors[number] {
 		switch {
-		case a.Chain != v.report.Chain:
-			continue // finish tells of it
+		case a.Chain != v.report.Chain: // finish tells of it
 		case !agrees(a):
 			v.fault(AgainstAnchor, "", "block %d is not the one that an anchor of %s names: what was sealed until then was changed", number, moment(a.At))
 		default:
@@ -336,7 +335,7 @@ func moment(at int64) string { return time.Unix(at, 0).UTC().Format(time.RFC3339
 // open makes room for a block's entries.
 func (v *verifier) open(b blockLine) {
 	v.sums, v.gone = b.Leaves, b.GoneBefore
-	v.leaves, v.seen, v.place = make(map[string]int, len(b.Leaves)), make([]bool, len(b.Leaves)), -1
+	v.leaves, v.seen, v.place = make(map[string]int, len(b.Leaves)), make([]bool, len(b.Leaves)), 0
 	for i, l := range b.Leaves {
 		v.leaves[l.ID] = i
 	}
