@@ -3,6 +3,7 @@ package grantset
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/org"
@@ -363,5 +364,89 @@ func TestRolesOfNoCircle(t *testing.T) {
 	a := Set{Kind: Everything}.Narrow(admin, &Ceiling{Never: []string{"z"}})
 	if i := (org.Item{Organization: "o", Role: "z", Private: true}); a.MayRead(i) {
 		t.Error("it reads what is private")
+	}
+}
+
+// Why something may not be read, changed or administered where the organization has a
+// ceiling: by that, where the person's rights and choice would give it, and else by these.
+func TestExplainUnderCeilings(t *testing.T) {
+	ann, dan := member("ann", false, "editor", "seller"), member("dan", true, "editor")
+	everything, whole := Set{Kind: Everything}, Set{Kind: Organization}
+	seller, editor := Set{Kind: Roles, Picks: []Pick{{"seller", true}}}, Set{Kind: Roles, Picks: []Pick{{"editor", false}}}
+	of := func(role string, private bool) org.Item {
+		return org.Item{Organization: "acme", Role: role, Circle: roleHome[role], Private: private}
+	}
+	own, private := func(person string) org.Item { return org.Item{Organization: "acme", Person: person} }, true
+	const (
+		kept      = "The organization keeps personal items from apps."
+		noCircle  = "The item is private to the circle of %, and no role of that circle is part of this approval."
+		keptThere = "The item is private to the circle of %, and no role of that circle that the organization lets apps act through is part of this approval."
+	)
+	for _, tt := range []struct {
+		by           org.Member
+		set          Set
+		c            *Ceiling
+		item         org.Item
+		read, change string // % is the role
+	}{
+		{ann, everything, &Ceiling{NoPersonal: true}, own("ann"), kept, kept},
+		{ann, whole, &Ceiling{NoPersonal: true}, own("ann"), kept, kept},
+		{ann, seller, &Ceiling{NoPersonal: true}, own("zoe"), "The item is another person's own.", "The item is another person's own."},
+		{ann, whole, &Ceiling{ReadOnly: true}, own("ann"), `Personal items are never part of "Everything in this organization".`, `Personal items are never part of "Everything in this organization".`},
+		{ann, seller, &Ceiling{ReadOnly: true}, own("ann"), "Personal items are not part of this approval.", "Personal items are not part of this approval."},
+		{ann, everything, &Ceiling{ReadOnly: true}, own("ann"), "", "The organization lets apps read only."},
+
+		{ann, everything, &Ceiling{Widest: Everything}, of("counsel", private), "The item is private to a circle in which the person fills no role.", "The item is private to a circle in which the person fills no role."},
+		{dan, everything, &Ceiling{Widest: Everything}, of("counsel", private), "The item is private to a circle in which the person fills no role, and the organization lets no app act as an admin.", "The item is private to a circle in which the person fills no role, and the organization lets no app act as an admin."},
+		{dan, editor, &Ceiling{Widest: Everything}, of("counsel", private), noCircle, noCircle},
+		{dan, everything, &Ceiling{Never: []string{"counsel"}}, of("counsel", private), keptThere, keptThere},
+		{ann, everything, &Ceiling{Never: []string{"editor"}}, of("editor", private), keptThere, keptThere},
+		{ann, everything, &Ceiling{Never: []string{"editor"}}, of("designer", private), keptThere, keptThere},
+		{ann, seller, &Ceiling{Never: []string{"editor"}}, of("editor", private), keptThere, keptThere},
+		{ann, editor, &Ceiling{Never: []string{"editor"}}, of("seller", private), noCircle, noCircle},
+		{ann, seller, &Ceiling{Never: []string{"designer"}}, of("editor", private), noCircle, noCircle},
+		{ann, seller, nil, of("editor", private), noCircle, noCircle},
+
+		{ann, everything, &Ceiling{ReadOnly: true}, of("editor", private), "", "% is read-only in this approval: the organization lets apps read only."},
+		{ann, everything, &Ceiling{ReadOnly: true}, of("designer", false), "", "The person does not fill %."},
+		{dan, everything, &Ceiling{ReadOnly: true}, of("counsel", private), "", "% is read-only in this approval: the organization lets apps read only."},
+		{ann, everything, &Ceiling{Never: []string{"seller"}}, of("seller", false), "", "The organization lets no app act through %."},
+		{dan, everything, &Ceiling{Never: []string{"seller"}}, of("seller", false), "", "The organization lets no app act through %."},
+		{ann, editor, &Ceiling{Never: []string{"seller"}}, of("editor", false), "", "% is read-only in this approval."},
+		{ann, editor, &Ceiling{Never: []string{"designer"}}, of("seller", false), "", "% is not part of this approval."},
+		{ann, everything, &Ceiling{Widest: Roles}, of("editor", false), "", "% is not part of this approval."},
+		{dan, everything, &Ceiling{Widest: Everything}, of("seller", false), "", "The person does not fill %, and the organization lets no app act as an admin."},
+		{dan, editor, &Ceiling{Widest: Everything}, of("seller", false), "", "The person does not fill %, and this approval carries no admin rights."},
+		{dan, editor, nil, of("seller", false), "", "The person does not fill %, and this approval carries no admin rights."},
+		{dan, everything, &Ceiling{Never: []string{"seller"}}, of("counsel", private), "", ""},
+	} {
+		a, name := tt.set.Narrow(tt.by, tt.c), roleNames[tt.item.Role]
+		read, change := strings.ReplaceAll(tt.read, "%", name), strings.ReplaceAll(tt.change, "%", name)
+		if got := a.ExplainRead(tt.item, name); got != read {
+			t.Errorf("%s of %s under %+v reading %+v:\n got %q\nwant %q", tt.set.Kind, tt.by.Person, tt.c, tt.item, got, read)
+		}
+		if got := a.ExplainChange(tt.item, name); got != change {
+			t.Errorf("%s of %s under %+v changing %+v:\n got %q\nwant %q", tt.set.Kind, tt.by.Person, tt.c, tt.item, got, change)
+		}
+	}
+	for _, tt := range []struct {
+		by   org.Member
+		set  Set
+		c    *Ceiling
+		want string
+	}{
+		{dan, everything, nil, ""},
+		{dan, everything, &Ceiling{Never: []string{"editor"}}, ""},
+		{org.Member{}, everything, &Ceiling{ReadOnly: true}, "The person is not a member of this organization."},
+		{ann, everything, &Ceiling{ReadOnly: true}, "The person is not an admin of this organization."},
+		{dan, everything, &Ceiling{ReadOnly: true}, "The organization lets apps read only."},
+		{dan, everything, &Ceiling{Widest: Everything}, "This approval carries no admin rights: the organization lets no app act as an admin."},
+		{dan, whole, &Ceiling{Widest: Roles}, "This approval carries no admin rights: the organization lets no app act as an admin."},
+		{dan, editor, &Ceiling{Widest: Roles}, "This approval carries no admin rights."},
+		{dan, editor, nil, "This approval carries no admin rights."},
+	} {
+		if got := tt.set.Narrow(tt.by, tt.c).ExplainAdminister(); got != tt.want {
+			t.Errorf("%s of %s under %+v administering: %q, want %q", tt.set.Kind, tt.by.Person, tt.c, got, tt.want)
+		}
 	}
 }
