@@ -45,7 +45,7 @@ func (c *Ceiling) InWords(name func(role string) string) string {
 	}
 	for i, role := range c.Never {
 		if i == NamesShown {
-			all = append(all, fmt.Sprintf("nor through %d roles more", len(c.Never)-i))
+			all = append(all, fmt.Sprintf("nor through %d more", len(c.Never)-i))
 			break
 		}
 		all = append(all, "never through "+name(role))

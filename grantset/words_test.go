@@ -38,7 +38,8 @@ func TestCeilingInWords(t *testing.T) {
 	for want, c := range map[string]*Ceiling{
 		"": nil, "no admin rights": {Widest: Everything}, "selected roles at most": {Widest: Roles}, "to read only": {Widest: Organization, ReadOnly: true},
 		"no personal items": {NoPersonal: true}, "never through the a, never through the b, never through the c": {Never: []string{"a", "b", "c"}},
-		"selected roles at most, to read only, never through the a, never through the b, never through the c, nor through 2 roles more": {Widest: Roles, ReadOnly: true, Never: []string{"a", "b", "c", "d", "e"}},
+		"selected roles at most, to read only, never through the a, never through the b, never through the c, nor through 2 more": {Widest: Roles, ReadOnly: true, Never: []string{"a", "b", "c", "d", "e"}},
+		"never through the a, never through the b, never through the c, nor through 1 more":                                       {Never: []string{"a", "b", "c", "d"}},
 	} {
 		if got := c.InWords(name); got != want {
 			t.Errorf("%q, want %q", got, want)
