@@ -83,3 +83,18 @@ func TestGrounds(t *testing.T) {
 		}
 	}
 }
+
+// An admin reads what is private to a circle as somebody who fills a role in it where the
+// organization lets apps act through one of these, and else as an admin.
+func TestGroundsUnderCeilings(t *testing.T) {
+	dan := member("dan", true, "editor")
+	item := org.Item{Organization: "acme", Role: "designer", Circle: "web", Private: true}
+	for never, want := range map[string]string{
+		"counsel": "The person fills a role of the item's circle, and this approval gives everything that the person can access.",
+		"editor":  "The person is an admin, and this approval gives everything that the person can access.",
+	} {
+		if got := (Set{Kind: Everything}).Narrow(dan, &Ceiling{Never: []string{never}}).ReadGrounds(item); got != want {
+			t.Errorf("never through %s: %q, want %q", never, got, want)
+		}
+	}
+}
