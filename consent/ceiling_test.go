@@ -169,13 +169,15 @@ func TestWideningSaysWhy(t *testing.T) {
 	ada := s.SignedIn("ada")
 	id := ada.Connect("grant", "roles", "role:treasurer", "read")
 	s.rulesFor("nordlys", "person:ada", policy.Policy{Unknown: policy.Ask})
-	path := editPath("nordlys", id)
-	ada.Get(path).Press(path, "role:treasurer", "change", "decision", "save").Want(422).
-		Says("Your organization does not let this app be given more for now. What it has stays, and you can take some of it away.")
+	path, why := editPath("nordlys", id), "Your organization does not let this app be given more for now. What it has stays, and you can take some of it away."
+	ada.Get(path).Says(why).Press(path, "role:treasurer", "change", "decision", "save").Want(422).Says(why)
 	if row := s.Approvals("ada")[0]; row.Grant.EncodePicks() != "treasurer=read" {
 		t.Errorf("it is now %s", row.Grant.EncodePicks())
 	}
 	s.rulesFor("nordlys", "person:ada", policy.Policy{})
+	if strings.Contains(ada.Get(path).Text(), why) {
+		t.Error("said where it is not so")
+	}
 	ada.Get(path).Press(path, "role:treasurer", "change", "decision", "save").Want(303)
 }
 

@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/policy"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -23,6 +25,7 @@ type editPage struct {
 	Connected    page.Moment
 	Access       page.Access
 	Lost         []string // picked roles that the person no longer fills
+	NoMore       bool     // the organization lets the app have no more than it has
 	Path, Back   string   // of this page and of Connected apps
 	Stale        bool     // asks again because the approval was changed meanwhile
 	Ended        bool     // there is nothing to change any more
@@ -241,6 +244,11 @@ func (s *Server) showEdit(v *page.Visit, e editing, shown grantset.Set, chosen c
 	if err != nil {
 		return err
 	}
+	ruled, err := s.rulings(v, client.Client{ID: e.row.Client, Name: e.row.ClientName, Preregistered: e.row.Preregistered}, e.row.RedirectURI, e.offers)
+	if err != nil {
+		return err
+	}
+	view.NoMore = rulingOf(ruled, e.org.ID).rule != policy.Allow
 	if len(how.faults) > 0 {
 		view.Title = v.Words.Say("edit.error").String()
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/page/pagetest"
+	"github.com/grantkeeper/grantkeeper/policy"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -87,6 +88,9 @@ func (s *site) everyPage(visit func(name string, flow bool, p *pagetest.Shown)) 
 	visit("edit of what has ended", false, edit.Press(path, "decision", "save").Want(409))
 	visit("leave", false, ada.Get("/organizations/fjell/leave").Want(200))
 	id := ada.Connect("grant", "roles", "role:treasurer", "read")
+	s.rulesFor("nordlys", "person:ada", policy.Policy{Unknown: policy.Ask})
+	visit("edit under rules", false, ada.Get(editPath("nordlys", id)).Want(200))
+	s.rulesFor("nordlys", "person:ada", policy.Policy{})
 	visit("AI integration", false, ada.Get(pagetest.NordlysSettings).Want(200))
 	visit("AI integration, nothing found", false, ada.Get(pagetest.NordlysSettings+"?find=x").Want(200))
 	visit("AI integration off", false, s.SignedIn("ola").Get("/organizations/havn/settings/ai-integration").Want(200))
