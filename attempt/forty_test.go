@@ -125,6 +125,16 @@ var waysToFail = []struct {
 	{"the code twice, and a call", after(Token, failed(Token, CodeReused), failed(FirstCall, ApprovalEnded)), CodeReused, Token},
 	{"a refresh token was stolen", after(Refresh, pause(5000), failed(Refresh, RefreshReused)), RefreshReused, Refresh},
 	{"a refresh token of another server", after(FirstCall, failed(Refresh, RefreshUnknown)), RefreshUnknown, Refresh},
+	{"a refresh token was stolen, and a call", after(Refresh, failed(Refresh, RefreshReused), failed(FirstCall, ApprovalEnded)), RefreshReused, Refresh},
+	{"refreshes race, and a token of elsewhere", after(Refresh, failed(Refresh, RefreshRace), failed(FirstCall, TokenUnknown)), TokenUnknown, FirstCall},
+	{"a call after the approval was revoked, and a refresh token that was used up", after(Refresh, failed(FirstCall, ApprovalEnded), failed(Refresh, RefreshReused)), RefreshReused, Refresh},
+	{"a token of another server, and documents in vain", []Observation{failed(FirstCall, TokenUnknown), failed(Metadata, MetadataPath)}, MetadataPath, Metadata},
+	{"documents in vain, and left at consent", []Observation{failed(Metadata, MetadataPath), asked(Consent, "")}, Left, Consent},
+	{"a call without a token before the exchange", []Observation{failed(Token, PKCEMismatch), ok(Challenge), ok(Token)}, TokenNeverUsed, FirstCall},
+	{"tokens, and a call without one, and nothing before", []Observation{ok(Token), ok(Challenge)}, NoAuthorization, FirstCall},
+	{"a wrong password, then a right one, and no second factor", after(Authorize, asked(SignIn, WrongPassword), asked(SignIn, SecondFactor)), LeftAtSecondFactor, SignIn},
+	{"a wrong second factor", after(Authorize, asked(SignIn, SecondFactor), asked(SignIn, WrongPassword)), SignInFailed, SignIn},
+	{"registered after the person was refused", after(SignIn, failed(Consent, NoOrganization), ok(Registration)), NoOrganization, Consent},
 	{"the server was down", after(Code, failed(Token, ServerUnavailable)), ServerUnavailable, Token},
 }
 
