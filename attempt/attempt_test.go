@@ -29,7 +29,10 @@ func TestAgentOf(t *testing.T) {
 		"GuzzleHttp/7":                    PHP,
 		".NET/8":                          DotNet,
 		"reqwest/0.12":                    Rust,
+		"go/1":                            GoAgent,
+		"apache-httpclient/5.3 (Java/21)": Java,
 		"Ledger Lens/3":                   OtherAgent,
+		"MyApp node/20":                   OtherAgent, // the beginning alone
 		"\x00\xff<script>":                OtherAgent,
 		strings.Repeat("m", 1<<16):        OtherAgent,
 	} {
@@ -63,26 +66,38 @@ func TestWalkOf(t *testing.T) {
 const registered = "https://app.ledgerlens.example:8443/Cb"
 
 func TestDiffers(t *testing.T) {
-	for sent, want := range map[string]What{
-		"": NothingSent, registered + "/": Slash, "https://app.ledgerlens.example:8443/cb": Case,
-		"https://app.ledgerlens.example/Cb": Port, "http://app.ledgerlens.example:8443/Cb": Scheme,
-		"https://ledgerlens.example:8443/Cb": HostDiffers, "https://app.ledgerlens.example:8443/Cd": LastCharacter,
-		"https://app.ledgerlens.example:8443/Cbx": LastCharacter, "https://app.ledgerlens.example:8443/back": Path,
-		"https://app.ledgerlens.example:8443/Cb?tab=1": Query, "\x00": Scheme,
+	const at = len("https://app.ledgerlens.example") + 1 // where the port begins
+	for _, tt := range []struct {
+		sent, registered string
+		want             What
+		at               int
+	}{
+		{"", registered, NothingSent, 0},
+		{registered + "/", registered, Slash, len(registered) + 1},
+		{registered, registered + "//", Slash, len(registered) + 1},
+		{"https://app.ledgerlens.example:8443/cb", registered, Case, len(registered) - 1},
+		{"https://app.ledgerlens.example/Cb", registered, Port, at},
+		{"https://app.ledgerlens.example:8444/Cb", registered, Port, at + 4},
+		{"http://app.ledgerlens.example:8443/Cb", registered, Scheme, 5},
+		{"https://ledgerlens.example:8443/Cb", registered, HostDiffers, 9},
+		{"https://app.ledgerlens.example:8443/Cd", registered, LastCharacter, len(registered)},
+		{"https://app.ledgerlens.example:8443/Cbx", registered, LastCharacter, len(registered) + 1},
+		{"https://app.ledgerlens.example:8443/C", registered, LastCharacter, len(registered)},
+		{"https://app.ledgerlens.example:8443/back", registered, Path, len(registered) - 1},
+		{"https://app.ledgerlens.example:8443/Cbxy", registered, Path, len(registered) + 1},
+		{"https://app.ledgerlens.example:8443/Cb?tab=1", registered, Query, len(registered) + 1},
+		{"https://app.ledgerlens.example?tab=1", "https://app.ledgerlens.example", Query, at},
+		{"https:///back", "https:///other/back", Path, 10}, // of addresses without a host
+		{"\x00", registered, Scheme, 1},
 	} {
-		got, at := Differs(sent, []string{"https://other.example/", registered})
-		if got != want {
-			t.Errorf("%q: %s, want %s", sent, got, want)
-		}
-		if sent != "" && (at < 1 || at > max(len(sent), len(registered))) {
-			t.Errorf("%q: they part at %d", sent, at)
+		for _, all := range [][]string{{tt.registered}, {"https://other.example/", tt.registered}, {tt.registered, "https://other.example/"}} {
+			if got, at := Differs(tt.sent, all); got != tt.want || at != tt.at {
+				t.Errorf("%q of %q: %s at %d, want %s at %d", tt.sent, all, got, at, tt.want, tt.at)
+			}
 		}
 	}
-	if _, at := Differs("https://app.ledgerlens.example:8443/Cd", []string{registered}); at != len(registered) {
-		t.Errorf("they part at %d, want %d", at, len(registered))
-	}
-	if how, _ := Differs("https://a.example/", nil); how != NothingSent {
-		t.Errorf("of a client without any: %s", how)
+	if how, at := Differs("https://a.example/", nil); how != NothingSent || at != 0 {
+		t.Errorf("of a client without any: %s at %d", how, at)
 	}
 }
 
@@ -90,29 +105,70 @@ func TestResourceDiffers(t *testing.T) {
 	const base = "https://app.svalinn.example/api/v5/mcp"
 	for sent, want := range map[string]What{
 		"": NothingSent, "http://app.svalinn.example/api/v5/mcp": Scheme, "https://other.example/api/v5/mcp": HostDiffers,
-		base + "/": Slash, "https://app.svalinn.example:444/api/v5/mcp": Port, "https://app.svalinn.example/api/v4": Path,
+		"http://other.example/api/v5/mcp": HostDiffers, "http://app.svalinn.example:444/api/v5/mcp": Port, "http://app.svalinn.example/api/v4": Scheme,
+		base + "/": Slash, base + "//": Slash, "https://app.svalinn.example:444/api/v5/mcp": Port, "https://app.svalinn.example/api/v4": Path,
+		"HTTPS://APP.svalinn.example/api/v4": Path, "https://app.svalinn.example/API/v5/mcp": Case, base + "?tenant=7": Query, base + "#tools": Path, base: "",
 	} {
 		if got := ResourceDiffers(sent, base); got != want {
-			t.Errorf("%s: %s, want %s", sent, got, want)
+			t.Errorf("%s: %q, want %q", sent, got, want)
 		}
 	}
 }
 
 func TestVerifierAndChallenge(t *testing.T) {
 	good := strings.Repeat("aZ0-._~", 7)[:43]
-	for text, want := range map[string]What{
-		good: "", good[:42]: WrongLength, strings.Repeat("a", 129): WrongLength, good[:42] + "+": WrongAlphabet, good + "=": PaddedBase64,
-	} {
+	hash := strings.Repeat("aZ0-_", 9)[:43]
+	verifiers := map[string]What{
+		good: "", good[:42]: WrongLength, strings.Repeat("a", 128): "", strings.Repeat("a", 129): WrongLength, good + "=": PaddedBase64, good[:42] + "=": PaddedBase64, "": WrongLength,
+	}
+	challenges := map[string]What{
+		hash: "", "": NothingSent, hash[:42]: WrongLength, hash + "a": WrongLength, hash + "=": PaddedBase64, hash[:42] + "=": PaddedBase64,
+	}
+	for _, c := range "azAZ09-_" { // the ends of what may stand there
+		verifiers[good[:42]+string(c)], challenges[hash[:42]+string(c)] = "", ""
+	}
+	for _, c := range "`{@[/:+ \x00" { // and what comes before and after them
+		verifiers[good[:42]+string(c)], challenges[hash[:42]+string(c)] = WrongAlphabet, WrongAlphabet
+	}
+	for _, c := range ".~" {
+		verifiers[good[:42]+string(c)], challenges[hash[:42]+string(c)] = "", WrongAlphabet
+	}
+	for text, want := range verifiers {
 		if got, n := VerifierWrong(text); got != want || n != len(text) {
-			t.Errorf("%s: %s, %d", text, got, n)
+			t.Errorf("the verifier %q: %q, %d, want %q", text, got, n, want)
 		}
 	}
-	hash := strings.Repeat("aZ0-_", 9)[:43]
-	for text, want := range map[string]What{
-		hash: "", "": NothingSent, hash[:42]: WrongLength, hash + "a": WrongLength, hash[:42] + ".": WrongAlphabet, hash + "=": PaddedBase64,
+	for text, want := range challenges {
+		if got, n := ChallengeWrong(text); got != want || n != len(text) {
+			t.Errorf("the challenge %q: %q, %d, want %q", text, got, n, want)
+		}
+	}
+}
+
+// The words are those of package client; a test of oauth holds the two together.
+func TestRegistrationReason(t *testing.T) {
+	for _, tt := range []struct {
+		code, description string
+		want              Reason
+	}{
+		{"invalid_redirect_uri", "also on loopback", RedirectLoopback},
+		{"invalid_redirect_uri", "a loopback name", RedirectLoopback},
+		{"invalid_redirect_uri", "of private networks", RedirectLoopback},
+		{"invalid_redirect_uri", "is not reachable from everywhere", RedirectLoopback},
+		{"invalid_redirect_uri", "needs at least two labels", RedirectLoopback},
+		{"invalid_redirect_uri", "must begin with https://, also on loopback", RedirectLoopback},
+		{"invalid_redirect_uri", "must begin with https://", RedirectScheme},
+		{"invalid_redirect_uri", "has a fragment", RedirectInvalid},
+		{"invalid_redirect_uri", "client_name", RedirectInvalid},
+		{"invalid_client_metadata", "grant_types has no authorization_code", RegistrationGrants},
+		{"invalid_client_metadata", "response_types has no code", RegistrationGrants},
+		{"invalid_client_metadata", "client_name is too long", RegistrationName},
+		{"invalid_client_metadata", "the body is no JSON", RegistrationBody},
+		{"invalid_client_metadata", "logo_uri must begin with https://", RegistrationBody},
+		{"invalid_client_metadata", "logo_uri is on a loopback name", RegistrationBody},
 	} {
-		if got, _ := ChallengeWrong(text); got != want {
-			t.Errorf("%s: %s", text, got)
+		if got := RegistrationReason(tt.code, tt.description); got != tt.want {
+			t.Errorf("%s, %s: %s, want %s", tt.code, tt.description, got, tt.want)
 		}
 	}
 }
@@ -267,6 +323,105 @@ func TestBoundKeepsTheEnds(t *testing.T) {
 	}
 }
 
+// What differs in anything but its time is told apart, and nothing else.
+func TestSeenTwice(t *testing.T) {
+	one := of(failed(Token, PKCEVerifier), WrongLength, 42)
+	one.Agent = Node
+	for name, change := range map[string]func(*Observation){
+		"step": func(o *Observation) { o.Step = Refresh }, "outcome": func(o *Observation) { o.Outcome = Waiting },
+		"reason": func(o *Observation) { o.Reason = CodeUnknown }, "what": func(o *Observation) { o.What = WrongAlphabet },
+		"status": func(o *Observation) { o.Status = 401 }, "n": func(o *Observation) { o.N = 41 }, "agent": func(o *Observation) { o.Agent = Python },
+	} {
+		other := one
+		if change(&other); len(seen(one, other).Seen) != 2 {
+			t.Errorf("of another %s, it is kept as the same", name)
+		}
+	}
+	if r := seen(one, one, one); len(r.Seen) != 1 || r.Seen[0].Again != 2 || r.Seen[0].At != 1_790_000_000_200 {
+		t.Errorf("%+v", r.Seen)
+	}
+	const most = 1_000_000 // as far as it is counted
+	for again, want := range map[int]int{most - 2: most - 1, most - 1: most, most: most} {
+		often := one
+		often.Again = again
+		if r := seen(often, one); len(r.Seen) != 1 || r.Seen[0].Again != want {
+			t.Errorf("%d and one more are kept as %+v", again, r.Seen)
+		}
+	}
+}
+
+func TestRecordOfNothing(t *testing.T) {
+	if r := (Record{}); r.Began() != 0 || r.Last() != 0 || r.Reached() != 0 || len(Merge(r, r).Seen) != 0 {
+		t.Errorf("%d to %d, %s", r.Began(), r.Last(), r.Reached())
+	}
+}
+
+// An observation that only an address joins says so, where nothing else is said of it.
+func TestUnnamed(t *testing.T) {
+	const here = "198.51.100.24"
+	for _, tt := range []struct {
+		seen Observation
+		keys Keys
+		want What
+	}{
+		{failed(Token, TokenBody), Keys{Address: here}, Unnamed},
+		{failed(Token, TokenBody), Keys{Address: here, Name: "Ledger", Person: "p"}, Unnamed},
+		{failed(Token, TokenBody), Keys{}, ""},
+		{failed(Token, TokenBody), Keys{Address: here, Client: "c"}, ""},
+		{failed(Token, TokenBody), Keys{Address: here, Walk: "w"}, ""},
+		{failed(Token, TokenBody), Keys{Address: here, Approval: "a"}, ""},
+		{of(failed(Token, ClientCredentials), OwnGrant, 0), Keys{Address: here}, OwnGrant},
+		{failed(Token, CORSHeader), Keys{Address: here}, ""},
+		{ok(Challenge), Keys{Address: here}, ""},
+		{ok(Metadata), Keys{Address: here}, ""},
+		{failed(Registration, RedirectScheme), Keys{Address: here}, ""},
+		{ok(Registration), Keys{Address: here}, Unnamed},
+	} {
+		tt.seen.Keys = tt.keys
+		if got := Of(tt.seen); got.Keys != tt.keys || len(got.Seen) != 1 || got.Seen[0].What != tt.want {
+			t.Errorf("%+v: %+v", tt.seen, got)
+		}
+	}
+}
+
+// How the steps of a timeline stand, ten of them, at once and when nothing more comes.
+func TestMarks(t *testing.T) {
+	marks := func(t Timeline) (text string) {
+		for _, s := range t.Stages {
+			text += map[Mark]string{MarkDone: "d", MarkFailed: "f", MarkOpen: "o", MarkUnseen: "u", MarkNot: "-"}[s.Mark]
+		}
+		return text
+	}
+	for _, tt := range []struct {
+		name        string
+		seen        []Observation
+		want, later string
+		stopped     Step
+	}{
+		{"all at once", upTo(Refresh), "dddddddddd", "dddddddddd", 0},
+		{"not refreshed", upTo(FirstCall), "ddddddddd-", "ddddddddd-", 0},
+		{"one that knew where to go", []Observation{ok(Authorize), ok(Consent), ok(Code), ok(Token), ok(FirstCall)}, "uuududddd-", "uuududddd-", 0},
+		{"a challenge alone", upTo(Challenge), "d---------", "f---------", Challenge},
+		{"the person looks at the page", after(SignIn, asked(Consent, "")), "dddddo----", "dddddf----", Consent},
+		{"the person is asked to sign in", after(Authorize, asked(SignIn, "")), "ddddo-----", "ddddf-----", SignIn},
+		{"asked to sign in, and on the page then", after(Authorize, asked(SignIn, ""), asked(Consent, "")), "dddddo----", "dddddf----", Consent},
+		{"refused", after(Metadata, failed(Registration, RedirectScheme)), "ddf-------", "ddf-------", Registration},
+		{"refused, and then not", after(Metadata, failed(Registration, RedirectScheme), ok(Registration)), "ddd-------", "ddf-------", Registration},
+		{"done, and then refused", after(Token, failed(Token, CodeReused)), "dddddddf--", "dddddddf--", Token},
+		{"done, refused, and gone on with", after(Registration, failed(Registration, RateLimited), ok(Authorize)), "dddd------", "ddddf-----", SignIn},
+		{"documents in vain, and it knew", after(Challenge, failed(Metadata, MetadataPath), ok(Authorize), ok(Consent), ok(Code), ok(Token), ok(FirstCall)), "dfududddd-", "dfududddd-", 0},
+	} {
+		r := seen(tt.seen...)
+		read, later := Read(r), ReadAt(r, r.Last()+3_600_000)
+		if got := marks(read); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+		if got := marks(later); got != tt.later || later.Stopped != tt.stopped {
+			t.Errorf("%s, an hour later: %s, stopped at %s; want %s at %s", tt.name, got, later.Stopped, tt.later, tt.stopped)
+		}
+	}
+}
+
 func TestText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyRecord(t)
@@ -276,10 +431,24 @@ func TestText(t *testing.T) {
 			t.Fatalf("%v\n%s", err, text)
 		}
 	})
-	for _, bad := range []string{"x", "1 1 1 - - 200 0 -\n", "1 0 1 - - 200 0 - 0\n", "1 11 1 - - 200 0 - 0\n", "1 1 4 - - 200 0 - 0\n", "-1 1 1 - - 200 0 - 0\n",
-		"1 1 1 <b> - 200 0 - 0\n", "1 1 1 - - 1000 0 - 0\n", "01 1 1 - - 200 0 - 0\n", "1 1 1 - - 200 0 - 0", "1 1 1 - - 200 -1 - 0\n", "1 1 1 - - 200 0 - -1\n", "\n"} {
-		if all, err := ParseText(bad); err == nil {
+	for _, good := range []string{"0 1 1 - - 0 0 - 0\n", "1 10 3 az09_ az09_ 999 1000000000 az09_ 1000000\n", "1 1 2 - - 200 0 - 0\n2 2 1 - - 200 0 - 0\n", ""} {
+		if all, err := ParseText(good); err != nil || Text(all) != good {
+			t.Errorf("%q is read as %v (%v)", good, all, err)
+		}
+	}
+	for _, bad := range []string{"x", "1 1 1 - - 200 0 -\n", "1 0 1 - - 200 0 - 0\n", "1 11 1 - - 200 0 - 0\n", "1 1 0 - - 200 0 - 0\n", "1 1 4 - - 200 0 - 0\n", "-1 1 1 - - 200 0 - 0\n",
+		"1 1 1 <b> - 200 0 - 0\n", "1 1 1 - - 1000 0 - 0\n", "01 1 1 - - 200 0 - 0\n", "1 1 1 - - 200 0 - 0", "1 1 1 - - 200 -1 - 0\n", "1 1 1 - - 200 0 - -1\n", "\n",
+		"1 1 1 - - -1 0 - 0\n", "1 1 1 - - 200 1000000001 - 0\n", "1 1 1 - - 200 0 - 1000001\n", "1 1 1 - - 200 0 - 0 0\n", "0 0 0 - - 0 0 - 0\n",
+		"1 257 1 - - 200 0 - 0\n", "1 1 257 - - 200 0 - 0\n", "9223372036854775808 1 1 - - 200 0 - 0\n", "1 1 1 - - 200 0 - 0\n\n"} {
+		if all, err := ParseText(bad); err == nil || all != nil {
 			t.Errorf("%q is read as %v", bad, all)
+		}
+	}
+	for _, c := range "`{/:A^ " { // what comes before and after what a word may have
+		for _, line := range []string{"1 1 1 a%ca - 200 0 - 0\n", "1 1 1 - a%ca 200 0 - 0\n", "1 1 1 - - 200 0 a%ca 0\n"} {
+			if all, err := ParseText(fmt.Sprintf(line, c)); err == nil {
+				t.Errorf("%q is read as %v", fmt.Sprintf(line, c), all)
+			}
 		}
 	}
 }
@@ -673,6 +842,85 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
+// Which attempts have something in common, one with one other at a time.
+func TestRecogniseOne(t *testing.T) {
+	const now = 1_790_000_000_000 + 86_400_000
+	of := func(id string, k Keys, steps ...Observation) Summary {
+		r := with(k, steps...)
+		r.ID = id
+		return Summed(r)
+	}
+	began := func(s Summary, by int64) Summary {
+		s.Began += by
+		return s
+	}
+	fails, works := after(Code, failed(Token, PKCEMismatch)), upTo(FirstCall)
+	ledger := Keys{Client: "c", Name: "Ledger", Host: "ledger.example", Person: "p"}
+	alike, mended := []Sighting{{FailsAlike, 1}}, []Sighting{{Mended, 1}}
+	nobodys := Keys{Client: "c", Name: "Ledger", Host: "ledger.example"}
+	for name, tt := range map[string]struct {
+		one, other Summary
+		want       []Sighting
+	}{
+		"itself":                              {of("1", ledger, fails...), of("1", ledger, fails...), nil},
+		"the same reason":                     {of("1", ledger, fails...), of("2", ledger, fails...), alike},
+		"the same reason, of another person":  {of("1", ledger, fails...), of("2", Keys{Name: "Ledger", Host: "ledger.example", Person: "q"}, fails...), alike},
+		"another reason":                      {of("1", ledger, fails...), of("2", ledger, after(Code, failed(Token, CodeExpired))...), nil},
+		"both worked":                         {of("1", ledger, works...), began(of("2", ledger, works...), 1), nil},
+		"it worked, and another did not":      {of("1", ledger, works...), of("2", ledger, fails...), nil},
+		"both are open":                       {of("1", ledger, ok(Authorize), pause(86_400), asked(Consent, "")), of("2", ledger, ok(Authorize), pause(86_400), asked(Consent, "")), nil},
+		"a later one worked":                  {of("1", ledger, fails...), began(of("2", ledger, works...), 1), mended},
+		"one worked that began with it":       {of("1", ledger, fails...), of("2", ledger, works...), nil},
+		"an earlier one worked":               {of("1", ledger, fails...), began(of("2", ledger, works...), -1), nil},
+		"a later one of another person":       {of("1", ledger, fails...), began(of("2", Keys{Name: "Ledger", Host: "ledger.example", Person: "q"}, works...), 1), nil},
+		"a later one, and nobody is known":    {of("1", nobodys, fails...), began(of("2", ledger, works...), 1), mended},
+		"another name at its host":            {of("1", ledger, fails...), of("2", Keys{Name: "Other", Host: "ledger.example", Person: "p"}, fails...), nil},
+		"its name at another host":            {of("1", ledger, fails...), of("2", Keys{Name: "Ledger", Host: "other.example", Person: "p"}, fails...), nil},
+		"its name without a host":             {of("1", ledger, fails...), of("2", Keys{Name: "Ledger", Person: "p"}, fails...), nil},
+		"one without a host, of its name":     {of("1", Keys{Name: "Ledger", Person: "p"}, fails...), of("2", ledger, fails...), nil},
+		"two that nothing is known of":        {of("1", Keys{}, fails...), of("2", Keys{}, fails...), nil},
+		"one address, before there is a host": {of("1", Keys{Address: "192.0.2.1"}, fails...), of("2", Keys{Address: "192.0.2.1"}, fails...), alike},
+		"an address, and one without":         {of("1", Keys{Address: "192.0.2.1"}, fails...), of("2", Keys{}, fails...), nil},
+	} {
+		if got := Recognise(tt.one, []Summary{tt.other}, now); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+	three := func(k Keys, clients ...string) (all []Summary) {
+		for i, c := range clients {
+			k.Name, k.Host, k.Client = "Ledger", "ledger.example", c
+			all = append(all, of(fmt.Sprint(i), k, works...))
+		}
+		return all
+	}
+	again := []Sighting{{RegistersAgain, 2}}
+	for name, tt := range map[string]struct {
+		all  []Summary
+		want []Sighting
+	}{
+		"three IDs of a person":            {three(Keys{Person: "p"}, "a", "b", "c"), again},
+		"three IDs of a machine":           {three(Keys{Address: "192.0.2.1"}, "a", "b", "c"), again},
+		"two IDs":                          {three(Keys{Person: "p"}, "a", "b", "b"), nil},
+		"three IDs of nobody":              {three(Keys{}, "a", "b", "c"), nil},
+		"two IDs, and one that is unknown": {three(Keys{Person: "p"}, "a", "b", ""), nil},
+		"no ID, beside three":              {three(Keys{Person: "p"}, "", "a", "b", "c"), nil},
+	} {
+		if got := Recognise(tt.all[0], tt.all, now); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+	one := three(Keys{Person: "p", Address: "192.0.2.1"}, "a")[0]
+	for name, k := range map[string]Keys{"of others": {Person: "q", Address: "192.0.2.2"}, "of others nobody knows": {}} {
+		if got := Recognise(one, append(three(k, "", "b", "c"), one), now); got != nil {
+			t.Errorf("IDs %s: %v", name, got)
+		}
+	}
+	s := Summed(later(with(ledger, fails...), 7))
+	if s.Began != 1_790_000_007_000 || s.Last != s.Began+700 || s.Reached != Token || s.Keys != ledger || s.Reason != PKCEMismatch {
+		t.Errorf("the summary is %+v", s)
+	}
+}
+
 // Strangers have a share of their own, and nobody waits (decision O9).
 func TestGathererIsBounded(t *testing.T) {
 	var g Gatherer
@@ -761,6 +1009,8 @@ func TestHeadersAllowed(t *testing.T) {
 	for asked, want := range map[string]bool{
 		"": true, "authorization": true, "content-type,accept": true, " Accept , Authorization ": true, ",": true,
 		"x-trace": false, "authorization,x-trace": false, "author": false, strings.Repeat("accept,", 60): false,
+		strings.Repeat("accept,", 49) + "accept": true, strings.Repeat("accept,", 50) + "accept": false, // 50 are read
+		strings.Repeat(",", 49): true, strings.Repeat(",", 50): false, "x-trace,accept": false,
 	} {
 		if got := HeadersAllowed(asked, allowed); got != want {
 			t.Errorf("%.40s: %t", asked, got)

@@ -1,27 +1,20 @@
 package attempt
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
 
 // Differs says how a redirect URI that was sent differs from the one of a client's
-// that is most like it, and at which character, from 1 on; 0 where they have nothing
-// in common.
+// that is most like it, and at which character, from 1 on; 0 where there are no two
+// to compare.
 func Differs(sent string, registered []string) (how What, at int) {
-	if sent == "" {
+	if sent == "" || len(registered) == 0 {
 		return NothingSent, 0
 	}
-	best, common := "", -1
-	for _, r := range registered {
-		if n := alike(sent, r); n > common {
-			best, common = r, n
-		}
-	}
-	if common < 0 {
-		return NothingSent, 0
-	}
-	at = common + 1
+	best := slices.MaxFunc(registered, func(a, b string) int { return cmp.Compare(alike(sent, a), alike(sent, b)) })
+	at = alike(sent, best) + 1
 	switch {
 	case strings.TrimRight(sent, "/") == strings.TrimRight(best, "/"):
 		return Slash, at
@@ -36,7 +29,7 @@ func Differs(sent string, registered []string) (how What, at int) {
 		return HostDiffers, at
 	case s.port != b.port:
 		return Port, at
-	case common+1 == max(len(sent), len(best)):
+	case at == max(len(sent), len(best)):
 		return LastCharacter, at
 	case s.path != b.path:
 		return Path, at
@@ -69,21 +62,27 @@ func parts(uri string) (p uriParts) {
 	return p
 }
 
-// ResourceDiffers says how a resource that was sent is none of a server's: by its
-// scheme, a slash, capitals, or its host or path.
+// ResourceDiffers says how a resource that was sent is none of a server's: by its host,
+// port, scheme or query, a slash, capitals, or its path; "" is one.
 func ResourceDiffers(sent, base string) What {
 	s, b := parts(sent), parts(base)
 	switch {
 	case sent == "":
 		return NothingSent
-	case strings.EqualFold(s.host, b.host) && s.port == b.port && s.scheme != b.scheme:
-		return Scheme
+	case sent == base: // another one, sent with it, is none
+		return ""
 	case !strings.EqualFold(s.host, b.host):
 		return HostDiffers
 	case s.port != b.port:
 		return Port
-	case strings.EqualFold(strings.TrimRight(s.path, "/"), strings.TrimRight(b.path, "/")):
+	case !strings.EqualFold(s.scheme, b.scheme):
+		return Scheme
+	case s.path == b.path:
+		return Query
+	case strings.TrimRight(s.path, "/") == strings.TrimRight(b.path, "/"):
 		return Slash
+	case strings.EqualFold(s.path, b.path):
+		return Case
 	}
 	return Path
 }
