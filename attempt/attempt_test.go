@@ -287,7 +287,7 @@ func TestBoundKeepsTheEnds(t *testing.T) {
 	for i := range 1000 {
 		r = Merge(r, Of(Observation{At: r.Last() + 1, Step: FirstCall, Outcome: Failed, Reason: TokenUnknown, N: i}))
 	}
-	if len(r.Seen) != MaxSeen || r.Seen[0].Step != Challenge || r.Seen[MaxSeen-1].N != 999 {
+	if len(r.Seen) != 48 || MaxSeen != 48 || r.Seen[0].Step != Challenge || r.Seen[MaxSeen-1].N != 999 {
 		t.Errorf("%d, the first %+v, the last %+v", len(r.Seen), r.Seen[0], r.Seen[len(r.Seen)-1])
 	}
 	for s := Challenge; s <= FirstCall; s++ {
@@ -350,7 +350,25 @@ func TestSeenTwice(t *testing.T) {
 	}
 }
 
+// What is due is so from its time on, and 0 is no time.
+func TestDue(t *testing.T) {
+	for now, want := range map[int64]Outlook{0: {Result: Open}, 1: {Result: LeftOff, Reason: Left}, 2: {Result: LeftOff, Reason: Left}} {
+		if result, reason := (Outlook{Result: Open, Due: 1, Later: LeftOff, Why: Left}).At(now); result != want.Result || reason != want.Reason {
+			t.Errorf("at %d: %s, %s", now, result, reason)
+		}
+	}
+	if result, reason := (Outlook{Result: Broken, Reason: PKCEMismatch}).At(1 << 50); result != Broken || reason != PKCEMismatch {
+		t.Errorf("of what is never due: %s, %s", result, reason)
+	}
+}
+
 func TestRecordOfNothing(t *testing.T) {
+	read := Read(Record{Seen: []Observation{{Step: 0, Outcome: Done}, {Step: Steps + 1, Outcome: Done}}}) // of no step
+	for _, stage := range read.Stages {
+		if stage.Seen != nil {
+			t.Errorf("at %s: %+v", stage.Step, stage.Seen)
+		}
+	}
 	if r := (Record{}); r.Began() != 0 || r.Last() != 0 || r.Reached() != 0 || len(Merge(r, r).Seen) != 0 {
 		t.Errorf("%d to %d, %s", r.Began(), r.Last(), r.Reached())
 	}
@@ -501,7 +519,11 @@ func TestJoin(t *testing.T) {
 		{"ten minutes later, of the client", later(with(Keys{Client: "c"}, failed(Authorize, PKCEMissing)), 600), []Record{registration}, 0},
 		{"one second more, of the client", later(with(Keys{Client: "c"}, failed(Authorize, PKCEMissing)), 601), []Record{registration}, -1},
 		{"again after ten minutes, of nobody", later(with(Keys{Address: here}, failed(Token, TokenBody)), 600), []Record{with(Keys{Address: here}, failed(Token, TokenMethod))}, 0},
+		{"not into what has an approval", with(Keys{Client: "c"}, failed(Authorize, PKCEMissing)), []Record{with(Keys{Client: "c", Approval: "a"}, ok(Authorize))}, -1},
+		{"not into what has a person", with(Keys{Client: "c"}, failed(Authorize, PKCEMissing)), []Record{with(Keys{Client: "c", Person: "p"}, ok(Authorize))}, -1},
+		{"not into what has a walk", with(Keys{Client: "c"}, failed(Authorize, PKCEMissing)), []Record{with(Keys{Client: "c", Walk: "w"}, ok(Authorize))}, -1},
 		{"not into what somebody looks at", with(Keys{Client: "c"}, failed(Authorize, PKCEMissing)), []Record{with(Keys{Client: "c", Approval: "a"}, ok(Authorize)), with(Keys{Client: "c", Person: "p"}, ok(Authorize))}, -1},
+		{"the client once more, of two that are as new", with(Keys{Client: "c", Address: there}, ok(Registration)), []Record{registration, registration}, 1},
 		{"another client of one address", registration, []Record{with(Keys{Client: "d", Address: here}, upTo(Registration)...)}, -1},
 		{"a challenge and then the documents", with(Keys{Address: here}, ok(Metadata)), []Record{with(Keys{Address: here}, ok(Challenge))}, 0},
 		{"no address and no host", with(Keys{}, failed(Authorize, ClientUnknown)), []Record{with(Keys{Address: here}, ok(Challenge)), with(Keys{}, failed(Authorize, ClientUnknown))}, 1},
@@ -522,6 +544,9 @@ func TestJoin(t *testing.T) {
 		{"made in a walk", with(Keys{Client: "c", Walk: "w", Approval: "a", Person: "p"}, ok(Code)), []Record{with(Keys{Client: "c", Walk: "w"}, upTo(Consent)...)}, 0},
 		{"an exchange that cannot be read", with(Keys{Client: "c", Address: there}, failed(Token, TokenParameter)), []Record{with(Keys{Client: "c", Approval: "a"}, upTo(Code)...)}, 0},
 		{"of one of two", with(Keys{Client: "c", Address: there}, failed(Token, TokenParameter)), []Record{with(Keys{Client: "c", Approval: "a"}, upTo(Code)...), with(Keys{Client: "c", Approval: "b"}, upTo(Code)...)}, -1},
+		{"a refresh of a client that has tokens", with(Keys{Client: "c", Address: there}, failed(Refresh, RefreshUnknown)), []Record{with(Keys{Client: "c", Approval: "a"}, upTo(Token)...)}, 0},
+		{"a refresh of a client that has none", with(Keys{Client: "c", Address: there}, failed(Refresh, RefreshUnknown)), []Record{with(Keys{Client: "c", Approval: "a"}, upTo(Code)...)}, -1},
+		{"a code of no request, not into a registration", with(Keys{Client: "c"}, ok(Code)), []Record{registration}, -1},
 		{"after all has worked", with(Keys{Client: "c", Address: there}, failed(Token, TokenParameter)), []Record{with(Keys{Client: "c", Approval: "a"}, upTo(FirstCall)...)}, -1},
 		{"JSON at the token endpoint", with(Keys{Address: here}, failed(Token, TokenBody)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, upTo(Code)...)}, 0},
 		{"before there is a code", with(Keys{Address: here}, failed(Token, TokenBody)), []Record{with(Keys{Client: "c", Address: here}, upTo(Consent)...)}, -1},
@@ -548,10 +573,12 @@ func TestJoin(t *testing.T) {
 		{"a refused registration, and one that has tokens", with(Keys{Address: here}, failed(Registration, RedirectScheme)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, upTo(Token)...)}, -1},
 		{"a refused registration of a client that was refused", with(Keys{Address: here, Name: "Ledger"}, failed(Registration, RedirectScheme)), []Record{with(Keys{Address: here, Name: "Ledger"}, failed(Registration, RedirectLoopback)), with(Keys{Address: here, Name: "Other"}, failed(Registration, RedirectLoopback))}, 0},
 		{"a refused registration that is told last", registration, []Record{later(with(Keys{Address: here}, failed(Registration, RedirectScheme)), 1)}, -1},
+		{"a refused registration of the same time", registration, []Record{with(Keys{Address: here}, failed(Registration, RedirectScheme))}, 0},
 		{"one of two that read the documents", registration, []Record{with(Keys{Address: here}, ok(Challenge)), with(Keys{Address: here}, ok(Metadata))}, -1},
 		{"a challenge after somebody's exchange", with(Keys{Address: here}, ok(Challenge)), []Record{with(Keys{Address: here}, failed(Token, ClientCredentials))}, -1},
 		{"a challenge after a refused registration", later(with(Keys{Address: here}, ok(Challenge)), 5), []Record{with(Keys{Address: here}, after(Metadata, failed(Registration, RedirectScheme))...)}, -1},
 		{"a challenge that is told after the refused registration", with(Keys{Address: here}, ok(Challenge)), []Record{later(with(Keys{Address: here}, failed(Registration, RedirectScheme)), 5)}, 0},
+		{"a challenge of the time of the refused registration, told after it", with(Keys{Address: here}, ok(Challenge)), []Record{with(Keys{Address: here}, failed(Registration, RedirectScheme))}, 0},
 		{"a call without a token, and the client has called", with(Keys{Address: here}, ok(Challenge)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, upTo(FirstCall)...)}, -1},
 		{"a call without a token, and the client has refreshed", with(Keys{Address: here}, ok(Challenge)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, after(Token, ok(Refresh))...)}, -1},
 		{"a call without a token, and the exchange has failed", with(Keys{Address: here}, ok(Challenge)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, after(Code, failed(Token, PKCEMismatch))...)}, -1},
@@ -581,6 +608,8 @@ func TestPrelude(t *testing.T) {
 		"of another client":             {walk, []Record{with(Keys{Client: "d", Address: here}, upTo(Metadata)...)}, -1},
 		"after it began":                {walk, []Record{later(challenge, 120)}, -1},
 		"too long before":               {later(walk, 700), []Record{challenge}, -1},
+		"ten minutes before":            {later(with(Keys{Client: "c", Address: here}, ok(Authorize)), 600), []Record{with(Keys{Address: here}, ok(Challenge))}, 0},
+		"one second more":               {later(with(Keys{Client: "c", Address: here}, ok(Authorize)), 601), []Record{with(Keys{Address: here}, ok(Challenge))}, -1},
 		"a registration that failed":    {walk, []Record{with(Keys{Address: here}, after(Metadata, failed(Registration, RedirectScheme))...)}, -1},
 		"at the same time":              {with(Keys{Client: "c", Address: here}, ok(Authorize)), []Record{with(Keys{Address: here}, ok(Challenge))}, 0},
 		"no client is known":            {later(with(Keys{Address: here}, failed(Token, TokenBody)), 60), []Record{challenge}, -1},
@@ -722,6 +751,12 @@ func TestRegistrationsOfOneAddress(t *testing.T) {
 		"a refusal after a success": {
 			[]Observation{refused("", ""), registers("c", "Good Two", "two.example"), refused("", "")},
 			[]string{"Good Two c: 3! 3", ": 3!"}},
+		"a refusal after one that began anew and has registered": {
+			slices.Concat([]Observation{refused("", "")}, opens, []Observation{registers("c", "Good Two", "two.example"), refused("", "")}),
+			[]string{"Good Two c: 3! 1 2 3", ": 3!"}},
+		"a beginning after a refusal after a success": {
+			slices.Concat(opens, []Observation{registers("c", "Good Two", "two.example"), refused("", "")}, opens),
+			[]string{"Good Two c: 1 2 3", ": 3!", ": 1 2"}},
 		"of two that can be meant": {
 			[]Observation{refused("", "one.example"), refused("Other App", ""), registers("c", "", "one.example"), registers("d", "Other App", "two.example")},
 			[]string{"one.example c: 3! 3", "Other App d: 3! 3"}},
@@ -924,16 +959,18 @@ func TestRecogniseOne(t *testing.T) {
 // Strangers have a share of their own, and nobody waits (decision O9).
 func TestGathererIsBounded(t *testing.T) {
 	var g Gatherer
-	for i := range 100_000 {
-		g.Observe(Observation{At: int64(i), Step: []Step{Challenge, Metadata}[i%2], Outcome: Done, Keys: Keys{Address: fmt.Sprint(i)}})
-	}
-	for i := range 100_000 {
-		g.Observe(Observation{At: int64(i), Step: Registration, Outcome: Failed, Reason: RedirectScheme, Keys: Keys{Address: fmt.Sprint("r", i)}})
-	}
-	g.Observe(Observation{At: 1, Step: Consent, Outcome: Waiting, Keys: Keys{Client: "c", Walk: "w", Person: "p"}})
-	all, counted := g.Take()
-	if len(all) != 257 || counted[""]+counted[RedirectScheme] != 200_000-256 || counted[""] != 100_000-128 || !slices.ContainsFunc(all, func(r Record) bool { return r.Person == "p" }) {
-		t.Errorf("%d records, %v", len(all), counted)
+	for range 2 { // what was taken leaves its room
+		for i := range 100_000 {
+			g.Observe(Observation{At: int64(i), Step: []Step{Challenge, Metadata}[i%2], Outcome: Done, Keys: Keys{Address: fmt.Sprint(i)}})
+		}
+		for i := range 100_000 {
+			g.Observe(Observation{At: int64(i), Step: Registration, Outcome: Failed, Reason: RedirectScheme, Keys: Keys{Address: fmt.Sprint("r", i)}})
+		}
+		g.Observe(Observation{At: 1, Step: Consent, Outcome: Waiting, Keys: Keys{Client: "c", Walk: "w", Person: "p"}})
+		all, counted := g.Take()
+		if len(all) != 257 || counted[""]+counted[RedirectScheme] != 200_000-256 || counted[""] != 100_000-128 || !slices.ContainsFunc(all, func(r Record) bool { return r.Person == "p" }) {
+			t.Errorf("%d records, %v", len(all), counted)
+		}
 	}
 	for i := range 2 * MaxHeld { // the same takes one place
 		g.Observe(Observation{At: int64(i), Step: Refresh, Outcome: Failed, Reason: RefreshUnknown, Keys: Keys{Client: "c", Approval: "a"}})
@@ -947,7 +984,7 @@ func TestGathererIsBounded(t *testing.T) {
 	for i := range 20_000 {
 		g.Observe(Observation{At: int64(i), Step: FirstCall, Outcome: Done, Keys: Keys{Approval: fmt.Sprint(i)}})
 	}
-	if all, counted := g.Take(); len(all) != MaxHeld || counted[""] != 20_000-MaxHeld {
+	if all, counted := g.Take(); len(all) != 4096 || MaxHeld != 4096 || counted[""] != 20_000-MaxHeld {
 		t.Errorf("%d records, %v", len(all), counted)
 	}
 	if all, counted := g.Take(); all != nil || counted != nil {
@@ -966,6 +1003,38 @@ func TestGathererCountsTheSame(t *testing.T) {
 	all, _ := g.Take()
 	if len(all) != 1 || len(all[0].Seen) != 3 || all[0].Seen[0].Again != 999 || all[0].Seen[0].At != 999 || all[0].Seen[2].Again != 0 {
 		t.Errorf("%+v", all)
+	}
+}
+
+// What a machine does again and again takes one place, whatever others do in between; the
+// same is looked for among the last 64.
+func TestGathererLooksBack(t *testing.T) {
+	const room = 256 // for strangers
+	seen := func(client, address string) Observation {
+		return Observation{Step: FirstCall, Outcome: Done, Keys: Keys{Client: client, Address: address}}
+	}
+	for between, places := range map[int]int{0: 1, 1: 1, 63: 1, 64: 2, 65: 2} {
+		var g Gatherer
+		g.Observe(seen("c", ""))
+		for i := range between {
+			g.Observe(seen(fmt.Sprint("between ", i), ""))
+		}
+		g.Observe(seen("c", ""))
+		for i := range room - between {
+			g.Observe(seen(fmt.Sprint("behind ", i), ""))
+		}
+		if all, counted := g.Take(); len(all) != room-places+1 || counted[""] != places {
+			t.Errorf("with %d in between it takes %d places of %d", between, counted[""], room)
+		}
+	}
+	var g Gatherer
+	for i := range 1000 {
+		for _, address := range []string{"192.0.2.1", "192.0.2.2"} {
+			g.Observe(Observation{At: int64(i), Step: Challenge, Outcome: Done, Keys: Keys{Address: address}})
+		}
+	}
+	if all, counted := g.Take(); len(all) != 2 || counted != nil || all[0].Seen[0].Again != 999 || all[1].Seen[0].Again != 999 {
+		t.Errorf("two machines: %+v, %v", all, counted)
 	}
 }
 

@@ -84,14 +84,11 @@ func collapsed(all []Observation) []Observation {
 
 const maxAgain = 1_000_000
 
-// bounded leaves the first of each step, and of the others the last ones.
+// bounded leaves the first of each step, and of the others the last ones, where they were.
 func bounded(all []Observation) []Observation {
 	over := len(all) - MaxSeen
-	if over <= 0 {
-		return all
-	}
 	var first [Steps + 1]bool
-	out := all[:0:0]
+	out := all[:0]
 	for _, o := range all {
 		if !first[o.Step] {
 			first[o.Step] = true
