@@ -757,6 +757,15 @@ func TestRegistrationsOfOneAddress(t *testing.T) {
 		"a beginning after a refusal after a success": {
 			slices.Concat(opens, []Observation{registers("c", "Good Two", "two.example"), refused("", "")}, opens),
 			[]string{"Good Two c: 1 2 3", ": 3!", ": 1 2"}},
+		"a beginning after a success": {
+			slices.Concat(opens, []Observation{registers("c", "Good Two", "two.example")}, opens),
+			[]string{"Good Two c: 1 2 3", ": 1 2"}},
+		"a beginning after one app that was refused and one that was not": {
+			slices.Concat(opens, []Observation{refused("One", ""), registers("c", "Good Two", "two.example")}, opens),
+			[]string{"One: 1 2 3!", "Good Two c: 3", ": 1 2"}},
+		"two apps, each with its beginning, that both register": {
+			slices.Concat(opens, []Observation{registers("c", "Good One", "one.example")}, opens, []Observation{registers("d", "Good Two", "two.example")}),
+			[]string{"Good One c: 1 2 3", "Good Two d: 1 2 3"}},
 		"of two that can be meant": {
 			[]Observation{refused("", "one.example"), refused("Other App", ""), registers("c", "", "one.example"), registers("d", "Other App", "two.example")},
 			[]string{"one.example c: 3! 3", "Other App d: 3! 3"}},
@@ -1093,13 +1102,24 @@ func TestGathererKeepsStepsApart(t *testing.T) {
 	var g Gatherer
 	machine := Keys{Address: "198.51.100.24"}
 	for i, o := range []Observation{
-		{Step: Challenge, Outcome: Done}, {Step: Metadata, Outcome: Done},
+		{Step: Challenge, Outcome: Done}, {Step: Metadata, Outcome: Done, What: OfResource}, {Step: Metadata, Outcome: Done, What: OfServer},
 		{Step: FirstCall, Outcome: Failed, Reason: TokenInQuery}, {Step: Refresh, Outcome: Failed, Reason: ClientUnknown},
 	} {
 		o.At, o.Keys = int64(i), machine
 		g.Observe(o)
 	}
-	if all, _ := g.Take(); len(all) != 3 || len(all[0].Seen) != 2 || all[1].Reached() != FirstCall || all[2].Reached() != Refresh {
+	if all, _ := g.Take(); len(all) != 3 || len(all[0].Seen) != 3 || all[1].Reached() != FirstCall || all[2].Reached() != Refresh {
+		t.Errorf("%+v", all)
+	}
+}
+
+// Two apps of one machine that are refused in turns are two records until one registers.
+func TestGathererKeepsRefusalsTogether(t *testing.T) {
+	var g Gatherer
+	for i := range 6 {
+		g.Observe(Observation{At: int64(i), Step: Registration, Outcome: Failed, Reason: RedirectScheme, Keys: Keys{Address: "198.51.100.24", Name: []string{"One", "Two"}[i%2]}})
+	}
+	if all, _ := g.Take(); len(all) != 2 || all[0].Seen[0].Again != 2 || all[1].Seen[0].Again != 2 {
 		t.Errorf("%+v", all)
 	}
 }

@@ -104,23 +104,17 @@ func (g *Gatherer) Take() (all []Record, counted map[Reason]int) {
 	return all, counted
 }
 
-// A turn is one of the times that a machine begins: what it does after a registration
-// was refused, and a refusal after another client has registered, may be another's.
+// A turn is one of the times that a machine begins: what it does after a registration,
+// and a refusal after another client has registered, may be another's.
 type turn struct {
-	n                   int
-	refused, registered bool // by the last registration
+	n     int
+	tried bool // the last was a registration
 }
 
 func (t turn) after(o Observation) turn {
-	switch {
-	case o.Step <= Metadata && t.refused:
-		return turn{n: t.n + 1}
-	case o.Step <= Metadata:
-		return t
-	case !o.refusedRegistration():
-		return turn{n: t.n, registered: true}
-	case t.registered:
-		return turn{n: t.n + 1, refused: true}
+	opens := o.Step <= Metadata
+	if opens && t.tried || !opens && !o.refusedRegistration() {
+		t.n++
 	}
-	return turn{n: t.n, refused: true}
+	return turn{t.n, !opens}
 }
