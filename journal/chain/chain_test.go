@@ -338,6 +338,20 @@ func TestImpossibleBlocks(t *testing.T) {
 			t.Errorf("%s: %+v", name, r.Faults)
 		}
 	}
+	for name, change := range map[string]func(b *chain.Block){
+		"first is another entry": func(b *chain.Block) { b.First = anID(1) }, "last is another entry": func(b *chain.Block) { b.Last = anID(5) },
+	} {
+		b := j.blocks[0]
+		change(&b)
+		b.Hash = b.Sum()
+		var out bytes.Buffer
+		w := chain.NewWriter(&out, ofTests)
+		w.Block(b, leavesOf(j.entries[0]), j.entries[0], "")
+		w.End()
+		if r := verified(t, out.Bytes()); len(r.Faults) != 1 || r.Faults[0].Kind != chain.BlockAltered {
+			t.Errorf("%s: %+v", name, r.Faults)
+		}
+	}
 	for name, order := range map[string][]int{"not in order": {0, 2, 1, 3}, "one twice": {0, 1, 1, 3}} {
 		var of []chain.Entry
 		for _, i := range order {
@@ -377,6 +391,13 @@ func TestReadingFails(t *testing.T) {
 	closed := func() (io.ReadCloser, error) { return nil, broken }
 	half := func() (io.ReadCloser, error) {
 		return io.NopCloser(io.MultiReader(bytes.NewReader(file[:len(file)/2]), iotest.ErrReader(broken))), nil
+	}
+	opened := 0
+	if _, err := chain.Verify(func() (io.ReadCloser, error) {
+		opened++
+		return io.NopCloser(bytes.NewReader(j.export(0))), nil
+	}, nil); err != nil || opened != 1 {
+		t.Errorf("where nothing is misplaced: read %d times, %v", opened, err)
 	}
 	type opening = func() (io.ReadCloser, error)
 	for name, all := range map[string][]opening{"cannot be opened": {closed}, "breaks off": {half}, "cannot be opened again": {whole, closed}, "breaks off again": {whole, half}} {
