@@ -201,7 +201,7 @@ func (s *Records) ActivityGaps(ctx context.Context, created, ended, since int64)
 		return of, engine.Unavailable("activity", err)
 	}
 	for _, one := range sessions { // read first: one that ends meanwhile is among the gaps
-		if s.db.Options.URL != "" && one.Seen < now-int64(sessionLife/time.Second) { // nobody has found it out yet
+		if s.db.Options.URL != "" && one.Seen < now-int64(engine.NodeLife/time.Second) { // nobody has found it out yet
 			gaps = append(gaps, one.Ended(now))
 			continue
 		}

@@ -152,7 +152,7 @@ func closeRecording(tx *engine.Tx, s activity.Session, under bool) error {
 func endRecordings(tx *engine.Tx, now int64, others bool) error {
 	before := now + 1
 	if others {
-		before = now - int64(sessionLife/time.Second)
+		before = now - int64(engine.NodeLife/time.Second)
 	}
 	rows, err := tx.Query(`SELECT id, opened_at, written_to, seen_at FROM activity_session WHERE seen_at < $1 ORDER BY id`, before)
 	all, err := engine.ListOf(rows, err, scanRecording)

@@ -20,8 +20,7 @@ const (
 	tallyEvery   = 10 * time.Second       // gathers what is counted: the same row is written once for it
 	recordBeat   = 10 * time.Second       // shows that this node lives, where there are others
 	recordIdle   = time.Minute            // else
-	recordLapsed = 25 * time.Second       // without a word: others are about to take this node for dead
-	sessionLife  = engine.NodeLife        // after which they do
+	recordLapsed = 25 * time.Second       // without a word: others are about to take this node for dead (engine.NodeLife)
 
 	maxQueued = 16_384  // records that wait
 	fullBatch = 1024    // are written at once
