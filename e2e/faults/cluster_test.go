@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/server/servertest"
 	"github.com/grantkeeper/grantkeeper/signin"
 )
 
@@ -122,7 +123,7 @@ type node struct {
 // addresses are those of a node's two listeners, and of who asks them.
 func (p place) addresses(t testing.TB) (public, operator, client string) {
 	if p.segment == nil {
-		return freeAddress(t), freeAddress(t), "127.0.0.1"
+		return servertest.FreePort(t), servertest.FreePort(t), "127.0.0.1"
 	}
 	return p.segment.clients.there + ":8080", p.segment.clients.there + ":8081", p.segment.clients.here
 }
@@ -212,16 +213,6 @@ func (c *cluster) write(name, text string) string {
 		c.t.Fatal(err)
 	}
 	return path
-}
-
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // supervise keeps the process running, as systemd would.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/server/servertest"
 	"github.com/grantkeeper/grantkeeper/store/pgtest"
 )
 
@@ -40,7 +41,7 @@ type counter struct {
 
 func startCounter(t testing.TB) *counter {
 	t.Helper()
-	r := &counter{t: t, address: freeAddress(t), dir: t.TempDir()}
+	r := &counter{t: t, address: servertest.FreePort(t), dir: t.TempDir()}
 	r.start()
 	t.Cleanup(r.kill)
 	return r

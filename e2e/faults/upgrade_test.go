@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/server/servertest"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -148,7 +149,7 @@ func TestRollingUpgrade(t *testing.T) {
 	if out, err := early.CombinedOutput(); err != nil || !strings.Contains(string(out), fmt.Sprintf("schema %d, newest %d", store.SchemaVersion, store.SchemaVersion+len(upgrades))) {
 		t.Errorf("the next release before it migrates: %v\n%s", err, out)
 	}
-	if out, err := exec.Command(next, "serve", "--config", a.config, "--listen", freeAddress(t), "--operator-listen", "off").CombinedOutput(); err == nil || !strings.Contains(string(out), "run: grantkeeper migrate up") {
+	if out, err := exec.Command(next, "serve", "--config", a.config, "--listen", servertest.FreePort(t), "--operator-listen", "off").CombinedOutput(); err == nil || !strings.Contains(string(out), "run: grantkeeper migrate up") {
 		t.Errorf("the next release, that may not migrate: %v\n%s", err, out)
 	}
 	at.binary = next

@@ -48,22 +48,32 @@ func (s *Buffer) Take() string {
 	return s.b.String()
 }
 
-var given sync.Map // addresses that FreePort gave
+var (
+	claims sync.Mutex
+	claim  []net.PacketConn // of the ports that FreePort gave, until the process ends
+)
 
-// FreePort gives an address that nobody listens on, each one once, because
-// tests run side by side. It is none that the kernel gives to connections.
-func FreePort(t *testing.T) string {
+// FreePort gives an address that nobody listens on, each one once, because tests run side
+// by side, also those of other packages: the same port of UDP, which nobody here speaks, is
+// held for as long as the process lives. It is none that the kernel gives to connections.
+func FreePort(t testing.TB) string {
 	t.Helper()
 	for range 1000 {
 		address := fmt.Sprintf("127.0.0.1:%d", 20000+mathrand.IntN(12000))
-		l, err := net.Listen("tcp", address)
+		claimed, err := net.ListenPacket("udp", address)
 		if err != nil {
 			continue
 		}
-		l.Close()
-		if _, before := given.LoadOrStore(address, true); !before {
-			return address
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			claimed.Close()
+			continue
 		}
+		l.Close()
+		claims.Lock()
+		claim = append(claim, claimed)
+		claims.Unlock()
+		return address
 	}
 	t.Fatal("no port is free")
 	return ""

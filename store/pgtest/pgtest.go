@@ -112,14 +112,30 @@ func (s *Server) make(settings []string) error {
 	return f.Close()
 }
 
+// claims holds the same ports of UDP, which nobody here speaks, for as long as the process
+// lives: a server that is down keeps its port, also from tests of other packages.
+var (
+	claiming sync.Mutex
+	claims   []net.PacketConn
+)
+
 // freePort gives one that nobody listens on, and none that the kernel gives to
 // connections: before the server has it, or while it is down, one would take it.
 func freePort() (int, error) {
 	for range 1000 {
 		port := 10_000 + rand.IntN(10_000)
-		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		claim, err := net.ListenPacket("udp", address)
+		if err != nil {
+			continue
+		}
+		if l, err := net.Listen("tcp", address); err == nil {
+			claiming.Lock()
+			claims = append(claims, claim)
+			claiming.Unlock()
 			return port, l.Close()
 		}
+		claim.Close()
 	}
 	return 0, errors.New("no port is free")
 }

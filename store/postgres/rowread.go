@@ -47,7 +47,11 @@ func (p *Engine) begin(q *Question) error {
 	return nil
 }
 
+// wait tells whoever has given up so, also where there is an answer by then.
 func (q *Question) wait(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", engine.ErrUnavailable, err)
+	}
 	select {
 	case <-q.Done:
 		return q.err
