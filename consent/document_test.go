@@ -305,7 +305,7 @@ func TestDocumentWhileOthersAreFetched(t *testing.T) {
 }
 
 // Many who come at once ask once.
-func TestDocumentIsAskedForOnce(t *testing.T) {
+func TestADocumentWhileManyAskForIt(t *testing.T) {
 	s := newSite(t)
 	p := withDocuments(t, s, client.AnyHost)
 	b := s.SignedIn("ada")

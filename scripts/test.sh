@@ -19,7 +19,7 @@ here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 cd "$here/.." || exit 1
 album='^(TestLook|TestWeight|TestEveryPageInEveryLanguage)$'
 pages=(./consent ./signin ./orgadmin ./operator/console)
-atonce='AtOnce|While|AskedForOnce|Overtake|LetThrough|SlowProvider|Hasher'
+atonce='AtOnce|While'
 
 # What tests kill is a process and never the machine, so their files may be in memory. It has
 # to be a folder that PostgreSQL's own user may enter.

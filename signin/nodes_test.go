@@ -86,7 +86,7 @@ func TestSecondFactorsAtOnceAtTwoNodes(t *testing.T) {
 
 // A factor that is right, and of which is known only when other nodes have used up
 // what was left, is told to wait as a wrong one is.
-func TestSecondFactorThatOthersOvertake(t *testing.T) {
+func TestSecondFactorWhileOthersOvertake(t *testing.T) {
 	a, b, url := twoNodes(t, true)
 	app, _ := WithApp(t, a.SignedIn("ada"))
 	a.Pass(time.Minute)

@@ -325,7 +325,7 @@ func TestAProviderThatCannotBeAsked(t *testing.T) {
 
 // Nobody waits longer than the request lives: here the browser's, in life 10
 // seconds at most.
-func TestASlowProvider(t *testing.T) {
+func TestSignInWhileTheProviderIsSlow(t *testing.T) {
 	s, f := newOutside(t)
 	b := s.Browser()
 	asked := f.Out(b)

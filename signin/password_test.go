@@ -59,7 +59,7 @@ func TestBrokenHashes(t *testing.T) {
 }
 
 // Decision L4: two at once, 32 waiting, then none.
-func TestHasher(t *testing.T) {
+func TestHashesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHasher()
 		var inside, most, done atomic.Int32
