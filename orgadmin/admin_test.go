@@ -234,7 +234,7 @@ func TestDecideRequests(t *testing.T) {
 
 // Of two admins who decide differently at the same moment one is told that it is done, and the
 // other who was first and with what; both from the page that they had.
-func TestDecidedDifferently(t *testing.T) {
+func TestDecidedDifferentlyAtOnce(t *testing.T) {
 	s := newSite(t)
 	s.WithRules(policy.Policy{Unknown: policy.Ask})
 	s.Do(s.Store.SetAdmin(context.Background(), "nordlys", "tor", true, store.Act{}))
