@@ -154,11 +154,13 @@ type worker struct {
 	most    int // its share of what the span has at most
 }
 
-func (w *worker) dial() (err error) {
-	if w.conn, err = net.Dial("tcp", w.address); err == nil {
-		w.from = bufio.NewReader(w.conn)
+func (w *worker) dial() error {
+	conn, err := net.Dial("tcp", w.address)
+	if err != nil {
+		return err // the one before stays, for who closes it
 	}
-	return err
+	w.conn, w.from = conn, bufio.NewReader(conn)
+	return nil
 }
 
 func (w *worker) work(begin time.Time) {
