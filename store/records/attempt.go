@@ -10,9 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/attempt"
-	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/store/query"
 )
@@ -41,200 +39,8 @@ func scanAttempt(row engine.Scanner, r *attempt.Record) error {
 	return nil
 }
 
-// AddAttempts joins what was seen to the attempts that are kept, a batch in a commit,
-// and counts what nobody had room for. Nodes that tell of one attempt do it one after
-// the other. Nothing is lost by doing it late, but what it gives an error of.
-func (s *Records) AddAttempts(ctx context.Context, all []attempt.Record, counted map[attempt.Reason]int) error {
-	defer s.db.Timed("attempts", time.Now())
-	if !s.KeepsAttempts() {
-		return nil
-	}
-	for begun := false; !begun || len(all) > 0; begun = true {
-		n := min(len(all), attemptBatch)
-		batch, counts := all[:n], counted
-		all, counted = all[n:], nil
-		if err := s.judgeReuse(ctx, batch); err != nil {
-			return err
-		}
-		err := s.db.Change(func(tx *engine.Tx) error {
-			if err := countAttempts(tx, counts); err != nil { // first: it holds the others off
-				return err
-			}
-			for _, r := range batch {
-				if err := addAttempt(tx, r); err != nil {
-					return err
-				}
-			}
-			_, err := capAttempts(tx)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("attempts: %w", err)
-		}
-	}
-	return nil
-}
-
 // KeepsAttempts reports whether any are kept.
 func (s *Records) KeepsAttempts() bool { return s.db.Options.AttemptsMax > 0 }
-
-// judgeReuse tells a race of a client with itself from what looks like theft, as the
-// journal has judged it.
-func (s *Records) judgeReuse(ctx context.Context, all []attempt.Record) error {
-	for i := range all {
-		reused := slices.IndexFunc(all[i].Seen, func(o attempt.Observation) bool { return o.Reason == attempt.RefreshReused })
-		if reused < 0 || all[i].Approval == "" {
-			continue
-		}
-		id, err := approval.ParseID(all[i].Approval)
-		if err != nil {
-			continue
-		}
-		switch looks, err := s.Reuse(ctx, id); {
-		case err != nil && !errors.Is(err, engine.ErrNotFound):
-			return err
-		case looks == engine.LooksLikeCopies:
-			all[i].Seen = slices.Clone(all[i].Seen)
-			all[i].Seen[reused].Reason = attempt.RefreshRace
-		}
-	}
-	return nil
-}
-
-// countAttempts adds to the counts of the day.
-func countAttempts(tx *engine.Tx, counted map[attempt.Reason]int) error {
-	day := tx.Env.Now().Unix() / (24 * 3600)
-	if err := countAttempt(tx, day, "", counted[""]); err != nil {
-		return err
-	}
-	for _, c := range attempt.Causes {
-		if n := counted[c.Code]; n > 0 {
-			if err := countAttempt(tx, day, c.Code, n); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func countAttempt(tx *engine.Tx, day int64, reason attempt.Reason, n int) error {
-	_, err := tx.Exec(`
-		INSERT INTO attempt_count (day, reason, counted) VALUES ($1, $2, $3)
-		    ON CONFLICT (day, reason) DO UPDATE SET counted = attempt_count.counted + excluded.counted`,
-		day, string(reason), n)
-	return err
-}
-
-// addAttempt puts a record to the one that it belongs to, or keeps it as a new one.
-func addAttempt(tx *engine.Tx, r attempt.Record) error {
-	kept, err := nearAttempts(tx, r)
-	if err != nil {
-		return err
-	}
-	if at := attempt.Join(r, kept); at >= 0 {
-		r = attempt.Merge(kept[at], r)
-		kept = slices.Delete(kept, at, at+1)
-	}
-	if at := attempt.Prelude(r, kept); at >= 0 {
-		before := kept[at]
-		if r.ID != "" {
-			if _, err := tx.Exec(`DELETE FROM attempt WHERE id = $1`, before.ID); err != nil {
-				return err
-			}
-			before.ID = r.ID
-		}
-		r = attempt.Merge(before, r)
-	}
-	return putAttempt(tx, r)
-}
-
-// nearAttempts are those that have a key with a record in common, the newest of each.
-func nearAttempts(tx *engine.Tx, r attempt.Record) (all []attempt.Record, err error) {
-	if r.Approval != "" {
-		all, err = attemptRows(tx, selectAttempt+` WHERE approval = $1 AND approval <> '' ORDER BY seen DESC LIMIT $2`, r.Approval, attemptNear)
-	}
-	if r.Walk != "" && len(all) == 0 && err == nil {
-		all, err = attemptRows(tx, selectAttempt+` WHERE walk = $1 AND walk <> '' ORDER BY seen DESC LIMIT $2`, r.Walk, attemptNear)
-	}
-	if r.Client != "" && len(all) == 0 && err == nil {
-		all, err = attemptRows(tx, selectAttempt+` WHERE client = $1 ORDER BY seen DESC LIMIT $2`, r.Client, attemptNear)
-	}
-	var more []attempt.Record
-	most := attemptNear
-	if r.Client == "" && r.Approval == "" {
-		most = attemptsFrom
-	}
-	switch {
-	case err != nil:
-	case r.Address != "":
-		more, err = attemptRows(tx, selectAttempt+` WHERE address = $1 ORDER BY seen DESC LIMIT $2`, r.Address, most)
-	case r.Client == "":
-		more, err = attemptRows(tx, selectAttempt+` WHERE client = '' AND address = '' ORDER BY seen DESC LIMIT 8`)
-	}
-	for _, m := range more {
-		if !slices.ContainsFunc(all, func(k attempt.Record) bool { return k.ID == m.ID }) {
-			all = append(all, m)
-		}
-	}
-	return all, err
-}
-
-func attemptRows(tx *engine.Tx, text string, args ...any) ([]attempt.Record, error) {
-	rows, err := tx.Query(text, args...)
-	out, err := engine.ListOf(rows, err, scanAttempt)
-	if err != nil {
-		return nil, engine.Unavailable("attempts", err)
-	}
-	return out, nil
-}
-
-// putAttempt writes a record; one without an ID gets the next.
-func putAttempt(tx *engine.Tx, r attempt.Record) error {
-	t := attempt.Read(r)
-	if r.ID == "" {
-		r.ID = tx.Env.Ids.Next(tx.Env.Now())
-	}
-	_, err := tx.Exec(`
-		INSERT INTO attempt (id, began, seen, client, name, name_key, host, approval, walk, person, organization, address,
-		                     reached, result, reason, due, later_result, later_reason, observations)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
-		    ON CONFLICT (id) DO UPDATE SET
-		       began = excluded.began, seen = excluded.seen, client = excluded.client, name = excluded.name, name_key = excluded.name_key, host = excluded.host,
-		       approval = excluded.approval, walk = excluded.walk, person = excluded.person, organization = excluded.organization,
-		       address = excluded.address, reached = excluded.reached, result = excluded.result, reason = excluded.reason,
-		       due = excluded.due, later_result = excluded.later_result, later_reason = excluded.later_reason, observations = excluded.observations`,
-		r.ID, r.Began(), r.Last(), r.Client, r.Name, client.NameKey(r.Name), r.Host, r.Approval, r.Walk, r.Person, r.Organization, r.Address,
-		int64(t.Reached), string(t.Result), string(t.Reason), t.Due, string(t.Later), string(t.Why), attempt.Text(r.Seen))
-	return err
-}
-
-// capAttempts deletes the oldest beyond the bound, of strangers beyond their fifth of
-// it; no more than a batch at once.
-func capAttempts(tx *engine.Tx) (deleted int, err error) {
-	most := tx.Env.Options.AttemptsMax
-	var strangers, all int
-	err = tx.QueryRow(`SELECT COUNT(*) FROM attempt WHERE person = '' AND approval = ''`).Scan(&strangers)
-	if err == nil {
-		err = tx.QueryRow(`SELECT COUNT(*) FROM attempt`).Scan(&all)
-	}
-	if err != nil {
-		return 0, engine.Unavailable("attempts", err)
-	}
-	var gone int64
-	if over := strangers - max(most/strangersShare, 1); over > 0 {
-		gone, err = tx.Exec(`
-			DELETE FROM attempt WHERE id IN (
-				SELECT id FROM attempt WHERE person = '' AND approval = '' ORDER BY id LIMIT $1)`, min(over, query.Batch))
-		all, deleted = all-int(gone), int(gone)
-	}
-	if over := all - most; over > 0 && err == nil {
-		gone, err = tx.Exec(`
-			DELETE FROM attempt WHERE id IN (
-				SELECT id FROM attempt ORDER BY id LIMIT $1)`, min(over, query.Batch))
-		deleted += int(gone)
-	}
-	return deleted, err
-}
 
 // SweepAttempts deletes what was kept for long enough, or is beyond the bound.
 func SweepAttempts(tx *engine.Tx, now time.Time) (int, error) {
@@ -249,8 +55,13 @@ func SweepAttempts(tx *engine.Tx, now time.Time) (int, error) {
 	if _, err := tx.Exec(`DELETE FROM attempt_count WHERE day < $1`, before/(24*3600*1000)); err != nil {
 		return int(n), err
 	}
-	beyond, err := capAttempts(tx)
-	return int(n) + beyond, err
+	held, err := attemptsHeldNow(tx)
+	if err != nil {
+		return int(n), err
+	}
+	were := held.all
+	err = held.cap(tx)
+	return int(n) + were - held.all, err
 }
 
 // AttemptFilter narrows Attempts; empty fields match all. Times are Unix seconds.

@@ -105,7 +105,7 @@ func furnished(t testing.TB) house {
 			t.Fatal(err)
 		}
 	}
-	h.at.Ring, h.at.Now = h.ring, h.clock.Now
+	h.at.Ring, h.at.Now, h.at.AttemptsMax = h.ring, h.clock.Now, 20_000
 	h = h.open(t)
 	err = h.AddDirectory(ctx, directory.Directory{
 		People: []directory.Person{

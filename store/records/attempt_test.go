@@ -1,0 +1,89 @@
+package records_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/attempt"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// anyAttempts are what doors might have seen of a few machines, clients and people, of which
+// each comes at a time of its own.
+func anyAttempts(r *rand.Rand, n int, at int64) (all []attempt.Record) {
+	pick := func(from ...string) string { return from[r.IntN(len(from))] }
+	for range n {
+		at += 1 + r.Int64N(90_000)
+		o := attempt.Observation{At: at, Step: attempt.Step(1 + r.IntN(attempt.Steps)), Outcome: attempt.Done, Agent: attempt.Node, Keys: attempt.Keys{
+			Address: pick("", "198.51.100.7", "198.51.100.8"), Name: pick("", "Quill", "Ledger"),
+		}}
+		if o.Step >= attempt.Registration && r.IntN(4) > 0 {
+			o.Client = pick("quill", "ledger", "notes")
+		}
+		if o.Step >= attempt.Authorize && o.Client != "" && r.IntN(3) > 0 {
+			o.Walk, o.Person = o.Client+pick("1", "2", "3"), pick("", "ada")
+			if o.Step >= attempt.Code && r.IntN(4) > 0 {
+				o.Approval = o.Walk + "a"
+			}
+		}
+		if r.IntN(4) == 0 {
+			o.Outcome, o.Reason = attempt.Failed, attempt.RegistrationBody
+		}
+		all = append(all, attempt.Of(o))
+	}
+	return all
+}
+
+// Whether what was seen is written at once or one by one, and whatever was kept before, the
+// same attempts come of it.
+func TestAttemptsAtOnceAreAsOneByOne(t *testing.T) {
+	for seed := range uint64(rounds(40)) {
+		all := anyAttempts(rand.New(rand.NewPCG(seed, 3)), 90, furnishedAt)
+		var kept [2][]attempt.Record
+		for way, most := range []int{1, len(all)} {
+			h := furnished(t)
+			for some := range slices.Chunk(all, most) {
+				if err := h.AddAttempts(ctx, some, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var err error
+			if kept[way], _, err = h.Attempts(ctx, store.AttemptFilter{Limit: 1000}); err != nil {
+				t.Fatal(err)
+			}
+			for i := range kept[way] {
+				kept[way][i].ID = ""
+			}
+		}
+		if one, together := fmt.Sprintf("%+v", kept[0]), fmt.Sprintf("%+v", kept[1]); one != together || len(kept[0]) < 10 {
+			t.Fatalf("seed %d: one by one\n%s\nat once\n%s", seed, one, together)
+		}
+	}
+}
+
+const furnishedAt = 1_800_000_000_000 // Unix milliseconds
+
+func BenchmarkAttemptsOfExchanges(b *testing.B) {
+	h := furnished(b)
+	n := 0
+	some := func() (all []attempt.Record) {
+		for range 1000 {
+			n++
+			all = append(all, attempt.Of(attempt.Observation{At: furnishedAt + int64(n), Step: attempt.Token, Outcome: attempt.Done, Status: 200, Agent: attempt.GoAgent,
+				Keys: attempt.Keys{Client: "quill", Name: "Quill", Host: "quill.example", Approval: fmt.Sprintf("%032x", n), Person: "ada", Organization: "nordlys", Address: "198.51.100.7"}}))
+		}
+		return all
+	}
+	for range 25 {
+		if err := h.AddAttempts(ctx, some(), nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		if err := h.AddAttempts(ctx, some(), nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
