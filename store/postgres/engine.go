@@ -32,7 +32,7 @@ type Engine struct {
 	changeSlot  chan struct{} // one transaction of this node at a time
 	readSlot    chan struct{} // its holder takes the next reads
 	refreshSlot chan struct{} // its holder takes the next refreshes
-	catching    sync.Mutex    // one loads changed facts, or has changed them and is about to apply that
+	catching    chan struct{} // its holder loads changed facts, or has changed them and is about to apply that
 
 	Reads     queue[*Question]
 	Moves     moveQueue
@@ -43,6 +43,8 @@ type Engine struct {
 	Rows      rowCache
 	Pace      pace
 	Saving    pace // of the groups of refreshes
+
+	questions, moveRequests, refreshRequests sync.Pool // used again, with the channel of each
 
 	Patience time.Duration // askTimeout, but in tests
 	SlowRead time.Duration // slowRead, but in tests
@@ -67,9 +69,10 @@ type Engine struct {
 // newEngine gives an engine that nobody works for yet.
 func newEngine(env *engine.Env, pool *pgxpool.Pool) *Engine {
 	p := &Engine{
-		Env: env, Gate: engine.Gate{Closed: make(chan struct{})}, Pool: pool, changeSlot: make(chan struct{}, 1), readSlot: make(chan struct{}, 1), refreshSlot: make(chan struct{}, 1), Stopped: make(chan struct{}),
+		Env: env, Gate: engine.Gate{Closed: make(chan struct{})}, Pool: pool, changeSlot: make(chan struct{}, 1), readSlot: make(chan struct{}, 1), refreshSlot: make(chan struct{}, 1), catching: make(chan struct{}, 1), Stopped: make(chan struct{}),
 		node: env.Ids.Next(time.Now()),
 	}
+	p.questions.New, p.moveRequests.New, p.refreshRequests.New = newQuestion, newMoveRequest, newRefresh
 	p.DB = sql.OpenDB(connector{stdlib.GetPoolConnector(pool)})
 	p.DB.SetMaxIdleConns(0) // the pool keeps them
 	p.Rows.Most, p.Patience, p.SlowRead, p.Stalled = maxCached, askTimeout, slowRead, stalled
@@ -216,7 +219,11 @@ func (p *Engine) change(bound time.Duration, run func(*engine.Tx) error) error {
 		err = p.Transact(ctx, func(tx *engine.Tx) (err error) {
 			made = tx
 			if from, to, err = p.changeFacts(tx, run); err == nil && to > 0 {
-				ours = p.catching.TryLock()
+				select {
+				case p.catching <- struct{}{}:
+					ours = true
+				default:
+				}
 			}
 			return err
 		})
@@ -224,7 +231,7 @@ func (p *Engine) change(bound time.Duration, run func(*engine.Tx) error) error {
 			p.apply(from, to, made)
 		}
 		if ours {
-			p.catching.Unlock()
+			<-p.catching
 		}
 		switch {
 		case err == nil:

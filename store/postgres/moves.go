@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -27,7 +26,7 @@ type MoveRequest struct {
 	Done    chan struct{}
 }
 
-var moveRequests = sync.Pool{New: func() any { return &MoveRequest{Done: make(chan struct{}, 1)} }}
+func newMoveRequest() any { return &MoveRequest{Done: make(chan struct{}, 1)} }
 
 // Move makes a move together with others that wait.
 func (p *Engine) Move(id approval.ID, m approval.Move, live bool, act engine.Act) (approval.Approval, approval.Verdict, error) {
@@ -36,7 +35,7 @@ func (p *Engine) Move(id approval.ID, m approval.Move, live bool, act engine.Act
 		return approval.Approval{}, 0, err
 	}
 	defer leave()
-	o := moveRequests.Get().(*MoveRequest)
+	o := p.moveRequests.Get().(*MoveRequest)
 	o.ID, o.Move, o.Live, o.Act = id, act.On(m), live, act
 	if err = p.LookUp(o); err == nil {
 		p.Moves.Join(o)
@@ -46,7 +45,7 @@ func (p *Engine) Move(id approval.ID, m approval.Move, live bool, act engine.Act
 	a, v := o.Result, o.Verdict
 	if err == nil || !errors.Is(err, engine.ErrUnavailable) {
 		*o = MoveRequest{Done: o.Done}
-		moveRequests.Put(o)
+		p.moveRequests.Put(o)
 	}
 	return a, v, err
 }

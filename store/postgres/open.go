@@ -87,8 +87,14 @@ func configOf(url string) (*pgxpool.Config, error) {
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "grantkeeper"
 	}
+	if ConfigOf != nil {
+		ConfigOf(config)
+	}
 	return config, nil
 }
+
+// ConfigOf changes how a node connects, where it is set. Tests have a network of their own.
+var ConfigOf func(*pgxpool.Config)
 
 // leaveCommits keeps the driver from asking the server to stop a commit when its caller's
 // time is over. One that waits for a synchronous standby would stand then, and be shown,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,7 +30,7 @@ type Refresh struct {
 	done       chan struct{}
 }
 
-var refreshes = sync.Pool{New: func() any { return &Refresh{done: make(chan struct{}, 1)} }}
+func newRefresh() any { return &Refresh{done: make(chan struct{}, 1)} }
 
 // MoveExpected gives the state that was saved, or the zero State where nothing was: the
 // move refuses what is expected, or the row is another. Reads are slow: skip the
@@ -47,7 +46,7 @@ func (p *Engine) MoveExpected(expected approval.Approval, m approval.Move, act e
 		return saved, err
 	}
 	defer leave()
-	r := refreshes.Get().(*Refresh)
+	r := p.refreshRequests.Get().(*Refresh)
 	done := r.done
 	*r = Refresh{ID: expected.ID, Client: expected.Client, Generation: expected.Generation, Bound: expected.Bound, Proof: act.Proof, Move: m, After: after, Since: time.Now(), done: done}
 	p.refreshes.Join(r, 0)
@@ -55,7 +54,7 @@ func (p *Engine) MoveExpected(expected approval.Approval, m approval.Move, act e
 	if err = r.Err; r.Saved {
 		saved = after
 	}
-	refreshes.Put(r)
+	p.refreshRequests.Put(r)
 	return saved, err
 }
 

@@ -41,8 +41,8 @@ func (v seen) back() bool { return v.found < v.before }
 
 // catchUp brings memory to the facts' version, or from nothing to all.
 func (p *Engine) catchUp(ctx context.Context, v seen, all bool) error {
-	p.catching.Lock()
-	defer p.catching.Unlock()
+	p.catching <- struct{}{}
+	defer func() { <-p.catching }()
 	if at := p.Version(); !all && at >= v.found && !(v.back() && at == v.before) {
 		return nil // others have done it meanwhile
 	}

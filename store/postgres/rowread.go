@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,7 +26,7 @@ type Question struct {
 // MaxQuestions bounds how many approvals are read together.
 const MaxQuestions = 512
 
-var questions = sync.Pool{New: func() any { return &Question{Done: make(chan struct{}, 1)} }}
+func newQuestion() any { return &Question{Done: make(chan struct{}, 1)} }
 
 // Ask waits for the answer, and gives up with ctx.
 func (p *Engine) Ask(ctx context.Context, q *Question) error {
@@ -89,14 +88,14 @@ func (p *Engine) CheckNow(ctx context.Context, id approval.ID) (engine.Access, e
 // ReadNow gives the row of an approval that has not ended, or nil, out of a
 // read that begins now.
 func (p *Engine) ReadNow(ctx context.Context, id approval.ID) (*row, error) {
-	q := questions.Get().(*Question)
+	q := p.questions.Get().(*Question)
 	q.id, q.asks = id, true
 	if err := p.Ask(ctx, q); err != nil {
 		return nil, err // it may still be answered: it is not used again
 	}
 	r := q.row
 	*q = Question{Done: q.Done}
-	questions.Put(q)
+	p.questions.Put(q)
 	return r, nil
 }
 
