@@ -94,7 +94,7 @@ var rooms = map[string]room{
 	"store/postgres":   {may: append([]string{"store/engine", "store/schema"}, pureRooms...), libraries: []string{"github.com/jackc/pgx/v5"}},
 	"store/pgtest":     {},
 	"store/enginetest": {may: append([]string{"store"}, pureRooms...)},
-	"store/simulate":   {may: []string{"approval"}, libraries: []string{"github.com/anishathalye/porcupine"}, tests: append([]string{"store", "store/engine", "store/sqlite"}, pureRooms...)},
+	"store/simulate":   {may: []string{"approval"}, libraries: []string{"github.com/anishathalye/porcupine"}, tests: append([]string{"store", "store/engine", "store/postgres", "store/sqlite"}, pureRooms...)},
 	"consent/chromium": {},
 	"oauth":            {may: below},
 	"page":             {may: below},

@@ -6,23 +6,13 @@ package simulate
 import (
 	"bytes"
 	"cmp"
-	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
-	"fmt"
-	"hash/fnv"
 	"log/slog"
-	"maps"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -33,115 +23,37 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/directory"
-	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
-	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
-const (
-	redirect = "https://connect.quill.example/callback"
-	issuer   = "https://app.svalinn.example"
-	verifier = "a-verifier-of-43-characters-or-more-0123456789"
-	database = "grantkeeper.db"
-)
+const database = "grantkeeper.db"
 
 var (
-	ctx      = context.Background()
-	judge    = Model(Protocol, int64(engine.PageLife.Seconds()))
-	started  = time.Unix(1_800_000_000, 0)
-	planted  plant // what is broken on purpose, one thing at a time
-	keys     *token.Ring
 	prepared string            // a folder in memory
 	pristine map[string][]byte // the files of a database in which nothing has happened yet
 )
 
-// A plant is a fault of the server.
-type plant struct {
-	rule         func(approval.Move) approval.Move
-	pragmas      []string
-	liesAboutLog bool
-	staysBroken  bool // the disk, or what the server thinks of it
-	forgets      bool // a check answers as it did before
-	shut         bool // checks are refused
-}
-
-// A simulation is one seed. Everything in it is decided by that number.
+// A simulation is one seed of the embedded engine.
 type simulation struct {
-	*testing.T
-	seed   uint64
-	random *rand.Rand
-	disk   *disk
-	store  *store.Store
-	pages  []*pages
-	now    atomic.Int64 // the machine's time, in nanoseconds
-	harm   bool         // content is harmed in this seed
+	workload
+	disk  *disk
+	store *store.Store
+	harm  bool // content is harmed in this seed
 
-	mu      sync.Mutex
-	pending []*operation
-	step    atomic.Int64
-	tracing sync.Mutex
-
-	log        *strings.Builder // nil without a trace
-	logged     bytes.Buffer     // what the server has logged
-	digest     interface{ Sum64() uint64 }
-	feed       func(string)
 	remembered map[approval.ID]approval.Verdict
 
-	wrong                               []string
-	operations, unanswered, powerLosses int
-	named                               string // the error that named the harm
-	last                                bool   // the harm was to the last commit of the log when the server was restarted
-}
-
-// pages is one approval.
-type pages struct {
-	id      approval.ID
-	issued  int64
-	newest  int64 // generation that somebody was told of
-	history []porcupine.Operation
-	reused  int
-}
-
-type operation struct {
-	in      Input
-	page    *pages // nil: of all
-	call    int
-	done    bool
-	verdict approval.Verdict
-	err     error
-	worker  int
-}
-
-// fault is true of what is wrong in the run.
-func (s *simulation) fault(format string, args ...any) {
-	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
-	s.trace("WRONG "+format, args...)
-}
-
-func (s *simulation) trace(format string, args ...any) {
-	line := fmt.Sprintf(format, args...)
-	s.tracing.Lock()
-	defer s.tracing.Unlock()
-	s.feed(line)
-	if s.log != nil {
-		fmt.Fprintf(s.log, "%4d %s\n", s.step.Load(), line)
-	}
+	powerLosses int
+	named       string // the error that named the harm
+	last        bool   // the harm was to the last commit of the log when the server was restarted
 }
 
 // simulate runs a seed, or what is asked of it.
 func simulate(t *testing.T, seed uint64, traced bool, run func(*simulation)) *simulation {
 	cryptotest.SetGlobalRandom(t, seed)
-	digest := fnv.New64a()
-	s := &simulation{
-		T: t, seed: seed, random: rand.New(rand.NewPCG(seed, 17)),
-		digest: digest, feed: func(line string) { digest.Write([]byte(line)) }, remembered: map[approval.ID]approval.Verdict{},
-	}
-	s.now.Store(started.UnixNano())
-	if traced {
-		s.log = &strings.Builder{}
-	}
+	s := &simulation{remembered: map[approval.ID]approval.Verdict{}}
+	s.begins(t, seed, traced)
 	folder := prepared
 	s.disk = &disk{random: rand.New(rand.NewPCG(seed, 18)), folder: folder, files: map[string]*platter{}, deleted: map[string]*platter{}, harmedAt: -1, trace: s.trace, liesAboutLog: planted.liesAboutLog}
 	for name, b := range pristine {
@@ -259,16 +171,10 @@ func (s *simulation) arm() {
 }
 
 func (s *simulation) approve() {
-	handle := func(attempt uint32) token.Handle {
-		h, _ := keys.Handle(1, [16]byte{byte(len(s.pages) + 1)}, attempt)
-		return h
-	}
-	h, issued, err := s.store.Approve(ctx, store.Answer{
-		Handle: handle, Client: "quill", Person: "ada", Organization: "nordlys", Grant: grantset.Set{Kind: grantset.Everything},
-		RedirectURI: redirect, Issuer: issuer, Challenge: challenge(),
-	}, store.Act{})
+	s.made = len(s.pages) + 1
+	p, err := s.workload.approve(s.store, byte(s.made))
 	if s.trace("approve: %v", err); err == nil {
-		s.pages = append(s.pages, &pages{id: approval.ID(h.ID()), issued: issued})
+		s.pages = append(s.pages, p)
 	} else if !s.isNamed(err) && !errors.Is(err, store.ErrUnavailable) {
 		s.fault("approve: %v", err)
 	}
@@ -358,79 +264,24 @@ func (s *simulation) anyNewest(p *pages) int64 {
 
 func (s *simulation) ask(in Input, p *pages) *operation {
 	in.From = s.store.Now().Unix()
-	if p != nil {
-		in.Issued, in.Expires = p.issued, math.MaxInt64
-	}
-	o := &operation{in: in, page: p, call: int(s.step.Load())}
-	for o.worker = range 32 {
-		if !slices.ContainsFunc(s.pending, func(q *operation) bool { return q.worker == o.worker }) {
-			break
+	o := &operation{in: in, page: p}
+	s.start(o, func() (approval.Verdict, error) {
+		v, err := o.do(s.store)
+		if in.Kind != "check" {
+			return v, err
 		}
-	}
-	s.trace("%s %d of %d begins", in.Kind, in.Generation, slices.Index(s.pages, p))
-	s.pending = append(s.pending, o)
-	go func() {
-		v, err := s.do(o)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		o.verdict, o.err, o.done = v, err, true
-	}()
+		if old, ok := s.remembered[p.id]; ok && planted.forgets {
+			v = old
+		}
+		s.remembered[p.id] = v
+		return v, err
+	})
 	return o
 }
 
-func (s *simulation) machineTime() time.Time { return time.Unix(0, s.now.Load()) }
-
-func (s *simulation) do(o *operation) (v approval.Verdict, err error) {
-	now := s.store.Now()
-	switch in := o.in; in.Kind {
-	case "exchange":
-		_, v, err = s.store.Apply(ctx, o.page.id, planted.rule(approval.Exchange("quill", issuer, redirect, verifier, o.page.issued, 1, now)), store.Act{})
-	case "refresh":
-		_, v, err = s.store.ApplyLive(ctx, o.page.id, planted.rule(approval.Refresh("quill", in.Generation, 1, now)), store.Act{Generation: in.Generation})
-	case "stranger":
-		_, v, err = s.store.ApplyLive(ctx, o.page.id, planted.rule(approval.Refresh("mallory", max(1, o.page.newest), 1, now)), store.Act{})
-	case "revoke":
-		_, v, err = s.store.ApplyLive(ctx, o.page.id, planted.rule(approval.Revoke("quill", now)), store.Act{})
-	case "fact":
-		v = approval.OK
-		err = s.store.RemoveMember(ctx, "nordlys", "ada", store.Act{})
-	case "back":
-		v = approval.OK
-		err = s.store.SetMember(ctx, "nordlys", "ada", false, store.Act{})
-	case "check":
-		v, err = s.check(o.page.id)
-	}
-	return v, err
-}
-
-func (s *simulation) check(id approval.ID) (approval.Verdict, error) {
-	a, err := s.store.Check(ctx, id)
-	v := approval.Over
-	if err == nil && a.Approval.Accepts(a.Standing, a.Approval.Generation, math.MaxInt64, s.store.Now()) && !planted.shut {
-		v = approval.OK
-	}
-	if errors.Is(err, store.ErrNotFound) {
-		err = nil
-	}
-	if old, ok := s.remembered[id]; ok && planted.forgets {
-		v = old
-	}
-	s.remembered[id] = v
-	return v, err
-}
-
-// collect takes the answers that have come, in the order in which they were asked for.
+// collect takes the answers that have come.
 func (s *simulation) collect() {
-	var done, left []*operation
-	for _, o := range s.pending {
-		if o.done {
-			done = append(done, o)
-		} else {
-			left = append(left, o)
-		}
-	}
-	s.pending = left
-	for _, o := range done {
+	for _, o := range s.answered() {
 		s.record(o)
 	}
 }
@@ -455,24 +306,7 @@ func (s *simulation) record(o *operation) {
 		of = s.pages
 	}
 	o.in.To = s.store.Now().Unix()
-	for _, p := range of {
-		in := o.in
-		in.Issued, in.Expires = p.issued, math.MaxInt64
-		e := porcupine.Operation{ClientId: o.worker, Input: in, Output: o.verdict, Call: int64(o.call), Return: s.step.Load()}
-		switch {
-		case o.in.Kind == "back" || lost && o.in.Kind == "check":
-			continue
-		case lost:
-			e.Output, e.Return = nil, math.MaxInt64
-		case o.verdict == approval.OK && in.Kind == "exchange":
-			p.newest = max(p.newest, 1)
-		case o.verdict == approval.OK && in.Kind == "refresh":
-			p.newest = max(p.newest, in.Generation+1)
-		case o.verdict == approval.Reused:
-			p.reused++
-		}
-		p.history = append(p.history, e)
-	}
+	s.heard(o, of, lost)
 	if o.page == nil && o.in.Kind == "fact" {
 		s.ask(Input{Kind: "back"}, nil)
 	}
@@ -562,13 +396,6 @@ func (s *simulation) settle() {
 	}
 }
 
-func challenge() string {
-	sum := sha256.Sum256([]byte(verifier))
-	return base64.RawURLEncoding.EncodeToString(sum[:])
-}
-
-func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
 func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(1) // two would run goroutines side by side, in no order
 	status := m.Run()
@@ -581,30 +408,41 @@ func prepare(t *testing.T) {
 	if pristine != nil {
 		return
 	}
-	var err error
-	if keys, err = token.NewRing("sv", 1, token.NewKey(1, [32]byte{1})); err != nil {
-		t.Fatal(err)
-	}
+	prepareKeys(t)
 	prepared = folderOf(t)
 	d := &disk{random: rand.New(rand.NewPCG(1, 1)), folder: prepared, files: map[string]*platter{}, deleted: map[string]*platter{}, trace: func(string, ...any) {}}
 	disks.Store(d.folder, d)
 	defer disks.Delete(d.folder)
-	s, err := store.Open(ctx, store.Options{Path: filepath.Join(d.folder, database), Ring: keys, Now: func() time.Time { return started }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = cmp.Or(s.AddDirectory(ctx, directory.Directory{
-		People:        []directory.Person{{Person: org.Person{ID: "ada", Email: "ada@nordlys.example", Name: "Ada", Active: true}}},
-		Organizations: []org.Organization{{ID: "nordlys", Name: "Nordlys", AIIntegration: true}},
-		Members:       []directory.Member{{Person: "ada", Organization: "nordlys"}},
-	}, store.Act{Actor: "system"}),
-		s.AddClient(ctx, client.Client{ID: "quill", Name: "Quill", RedirectURIs: []string{redirect}, IssuedAt: started.Unix()}, store.Origin{}, store.Act{}),
-		s.Close())
-	if err != nil {
+	if err := furnish(store.Options{Path: filepath.Join(d.folder, database), Ring: keys, Now: func() time.Time { return started }}); err != nil {
 		t.Fatal(err)
 	}
 	pristine = map[string][]byte{}
 	for name, p := range d.files {
 		pristine[name] = p.data
 	}
+}
+
+func prepareKeys(t *testing.T) {
+	if keys != nil {
+		return
+	}
+	var err error
+	if keys, err = token.NewRing("sv", 1, token.NewKey(1, [32]byte{1})); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// furnish makes a database with an organization in it, a person and an app.
+func furnish(o store.Options) error {
+	s, err := store.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(s.AddDirectory(ctx, directory.Directory{
+		People:        []directory.Person{{Person: org.Person{ID: "ada", Email: "ada@nordlys.example", Name: "Ada", Active: true}}},
+		Organizations: []org.Organization{{ID: "nordlys", Name: "Nordlys", AIIntegration: true}},
+		Members:       []directory.Member{{Person: "ada", Organization: "nordlys"}},
+	}, store.Act{Actor: "system"}),
+		s.AddClient(ctx, client.Client{ID: "quill", Name: "Quill", RedirectURIs: []string{redirect}, IssuedAt: started.Unix()}, store.Origin{}, store.Act{}),
+		s.Close())
 }

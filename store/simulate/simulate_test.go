@@ -76,14 +76,23 @@ func processorTime() time.Duration {
 // A seed is the same twice: what happens, in which order, down to each call to the disk.
 func TestSeedsReplay(t *testing.T) {
 	for seed := range uint64(*count / 4) {
-		a, b := strings.Split(run(t, seed, plant{}, true).log.String(), "\n"), strings.Split(run(t, seed, plant{}, true).log.String(), "\n")
-		for i := range max(len(a), len(b)) {
-			if i >= len(a) || i >= len(b) || a[i] != b[i] {
-				t.Errorf("seed %d differs in line %d, after\n%s", seed, i, strings.Join(a[max(0, i-5):min(i, len(a))], "\n"))
-				break
-			}
+		same(t, seed, run(t, seed, plant{}, true).log.String(), run(t, seed, plant{}, true).log.String())
+	}
+}
+
+func same(t *testing.T, seed uint64, once, again string) {
+	t.Helper()
+	a, b := strings.Split(once, "\n"), strings.Split(again, "\n")
+	for i := range max(len(a), len(b)) {
+		if i >= len(a) || i >= len(b) || a[i] != b[i] {
+			t.Errorf("seed %d differs in line %d: after\n%s\nthen\n%s\nor\n%s", seed, i, strings.Join(a[max(0, i-5):min(i, len(a))], "\n"), linesFrom(a, i), linesFrom(b, i))
+			return
 		}
 	}
+}
+
+func linesFrom(lines []string, i int) string {
+	return strings.Join(lines[min(i, len(lines)):min(i+3, len(lines))], "\n")
 }
 
 // Where a sync has failed, the system shows what it has not written, and never will: a server
