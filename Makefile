@@ -107,24 +107,24 @@ RUN ?= .
 faults: setup
 	go test ./e2e/faults -run '$(RUN)' -count=1 -v -timeout 0 -args $(ARGS)
 
-# The same in one process, on a clock that only the test moves: make seeds SEEDS=10000
-SEEDS ?= 1000
-
-seeds: setup
-	PGONLY=1 go test ./store -run '^TestF11NodesInOneProcess$$' -count=1 -v -timeout 0 -args -seeds $(SEEDS)
-
 # Whole flows in any order, against a model of the contract: make flows ARGS="-for 10m -seed 7"
 flows: setup
 	go test ./e2e/flows -run '^TestWalks$$' -count=1 -v -timeout 0 -args $(ARGS)
 
 # The embedded engine over a disk, a clock and an order that each seed decides, on every
-# processor: make simulate SEEDS=100000. What is wrong is printed with the command that
-# replays it.
+# processor: make simulate SEEDS=100000. And several nodes over a network that it decides,
+# before a real PostgreSQL: make seeds SEEDS=10000. What is wrong is printed with the command
+# that replays it.
+SEEDS ?= 1000
+
 simulate: SEEDS = 100000
-simulate:
+simulate: TEST = TestSeeds
+seeds: TEST = TestNodeSeeds
+seeds: setup
+simulate seeds:
 	@go test -c -o bin/simulate.test ./store/simulate || exit 1; n=$$(getconf _NPROCESSORS_ONLN); jobs=(); status=0; \
 	for i in $$(seq 0 $$((n - 1))); do \
-		(set -o pipefail; GOMAXPROCS=1 bin/simulate.test -test.run '^TestSeeds$$' -test.timeout 0 -test.v -seeds $$(($(SEEDS) / n)) \
+		(set -o pipefail; GOMAXPROCS=1 bin/simulate.test -test.run '^$(TEST)$$' -test.timeout 0 -test.v -seeds $$(($(SEEDS) / n)) \
 			-first $$(($(FIRST) + i)) -every $$n | grep -vE '^ *(=== |--- PASS)') & jobs+=($$!); \
 	done; \
 	for job in $${jobs[@]}; do wait $$job || status=1; done; exit $$status

@@ -264,7 +264,7 @@ type crashPage struct {
 // revived that was acknowledged.
 func TestF11PowerLoss(t *testing.T) {
 	if !embedded() {
-		return // TestF11NodesInOneProcess is its own
+		return // store/simulate has its own
 	}
 	const lanes = 8
 	var mu sync.Mutex

@@ -1,9 +1,9 @@
-// Package simulate goes through seeds: the embedded engine as it is shipped, over a disk,
-// a clock and an order of everything that one number decides, so that whatever it finds
-// happens again. docs/faults.md says what it shows, and what it does not.
+// Package simulate goes through seeds: the embedded engine as it is shipped, over a disk, a
+// clock and an order of everything that one number decides, and several nodes over such a
+// network, so that whatever it finds happens again. docs/faults.md says what it shows, and
+// what it does not.
 //
-// This file is the model of one approval, which the seeds of several nodes (package
-// store) are judged by as well.
+// This file is the model of one approval, which both are judged by.
 package simulate
 
 import (

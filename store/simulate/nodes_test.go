@@ -6,15 +6,12 @@ package simulate
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -23,7 +20,6 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
-	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -116,7 +112,7 @@ func simulateNodes(t *testing.T, seed uint64, traced bool) *cluster {
 	defer func() { running = nil }()
 	synctest.Test(t, func(*testing.T) {
 		// Moments are counted from the start of the process, and are not negative.
-		time.Sleep(time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC).Sub(time.Now()))
+		time.Sleep(time.Until(time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)))
 		defer s.close()
 		s.run()
 	})
@@ -284,7 +280,8 @@ func (s *cluster) begin() {
 	if at.store == nil || len(s.pages) == 0 {
 		return
 	}
-	p, r := s.pages[len(s.pages)-1-min(s.random.IntN(len(s.pages)), s.random.IntN(len(s.pages)))], s.random
+	p, live := s.choose()
+	r := s.random
 	in := Input{Kind: "refresh", Generation: p.newest}
 	settled := !s.waitsFor("fact") && !s.waitsFor("approve")
 	switch n := r.IntN(100); {
@@ -294,15 +291,17 @@ func (s *cluster) begin() {
 		in.Kind = "revoke"
 	case n < 8 && settled: // one at a time: a second at the same node would wait for a mutex
 		in.Kind, p = "fact", nil
-	case n < 16 && settled && len(s.pages) < 5:
+	case n < 16 && settled && live < 2 && len(s.pages) < 8:
 		in.Kind, p = "approve", nil
 	case n < 19:
 		in.Kind = "stranger"
 	case n < 40 && p.newest > 0:
 		in.Kind = "check"
-	case n < 44 || p.newest == 0:
+	case n < 42, p.newest == 0 && (n < 60 || !s.waitsFor("exchange")):
 		in.Kind = "exchange"
-	case n < 48:
+	case p.newest == 0:
+		in.Kind = "check"
+	case n < 46:
 		in.Generation = max(1, p.newest-1)
 	}
 	s.ask(in, p, at)
@@ -319,6 +318,15 @@ func (s *cluster) askElsewhere() {
 	}
 }
 
+// choose gives a page, mostly one that has not ended, and how many such there are.
+func (s *cluster) choose() (p *pages, live int) {
+	of := slices.DeleteFunc(slices.Clone(s.pages), func(p *pages) bool { return p.over })
+	if live = len(of); live == 0 || s.random.IntN(8) == 0 {
+		of = s.pages
+	}
+	return of[s.random.IntN(len(of))], live
+}
+
 func (s *cluster) waitsFor(kind string) bool {
 	return slices.ContainsFunc(s.pending, func(o *operation) bool { return o.in.Kind == kind })
 }
@@ -326,7 +334,7 @@ func (s *cluster) waitsFor(kind string) bool {
 func (s *cluster) ask(in Input, p *pages, at *node) *operation {
 	s.begun++
 	in.From = s.machineTime().Unix()
-	o := &operation{in: in, page: p, node: at}
+	o := &operation{in: in, page: p, node: at, away: s.away}
 	if in.Kind == "approve" {
 		s.made++
 		nonce := byte(s.made)
@@ -380,7 +388,7 @@ func (s *cluster) record(o *operation) {
 	s.trace("%s %d of %d at %s: %v %v", o.in.Kind, o.in.Generation, slices.Index(s.pages, o.page), o.node.name(), o.verdict, o.err)
 	s.operations++
 	switch {
-	case o.in.Kind == "approve" && errors.Is(o.err, store.ErrNotAllowed) && (s.away || len(s.unsure) > 0):
+	case o.in.Kind == "approve" && errors.Is(o.err, store.ErrNotAllowed) && (o.away || s.away || len(s.unsure) > 0):
 		s.away = true // removed by what nobody has heard of
 		return
 	case o.err != nil && !errors.Is(o.err, store.ErrUnavailable):
@@ -410,12 +418,12 @@ func (s *cluster) record(o *operation) {
 		return
 	}
 	s.heard(o, of, lost)
-	if !lost && (o.in.Kind == "fact" || o.in.Kind == "revoke" || o.verdict == approval.Reused) {
+	if !lost && (o.in.Kind == "fact" || o.in.Kind == "revoke" || o.verdict == approval.Reused || o.verdict == approval.Over) {
 		for _, p := range of { // who knows that, elsewhere?
-			if p.newest > 0 && !p.asked {
-				p.asked = true
+			if p.newest > 0 && !p.over {
 				s.ended = append(s.ended, &operation{page: p, node: o.node}, &operation{page: p, node: o.node})
 			}
+			p.over = true
 		}
 	}
 }
@@ -620,15 +628,16 @@ func (s *cluster) settlePage(p *pages) {
 		s.sure(s.once("exchange", 0, p, s.any()))
 	}
 	for range 2 {
-		for _, at := range s.nodes {
-			s.sure(s.once("check", 0, p, at))
+		if p.over && len(p.history) > 0 && s.random.IntN(2) == 0 {
+			s.sure(s.once("check", 0, p, s.any()))
+			break
 		}
 		if a, ok := s.look(p); ok && a.Phase == approval.Live {
 			s.sure(s.once("refresh", a.Generation, p, s.any()))
 		}
-	}
-	for _, at := range s.nodes {
-		s.sure(s.once("check", 0, p, at))
+		for _, at := range s.nodes {
+			s.sure(s.once("check", 0, p, at))
+		}
 	}
 	if !porcupine.CheckOperations(judge, p.history) {
 		s.fault("a history that the protocol does not allow")
@@ -699,166 +708,6 @@ func (s *cluster) close() {
 			s.recycle(c)
 		}
 	}
-}
-
-// --- the server: the nodes stand still while it works, or they would run beside it
-
-// pendingEnds begins to write into rows that a fact has ended them. Mostly that is
-// lost: where it is done nobody notices whether a node knows the facts.
-const pendingEnds = "l.version, l.at"
-
-// deliver brings what a node has sent to the server.
-func (s *cluster) deliver(c *conn) {
-	s.still()
-	sent := c.take()
-	switch {
-	case !c.greeted && isCancel(sent):
-		s.asksToCancel(c, int(binary.BigEndian.Uint32(sent[8:])))
-		c.arrive(0, io.EOF)
-		c.cut = true
-		return
-	case !c.greeted:
-		c.greeted, c.backend = true, s.real.take()
-		c.reply = greeting(c.backend.hello, c.n)
-		s.trace("  %d of %s connects", c.n, c.node.name())
-		return
-	case c.backend == nil:
-		return
-	}
-	out, answers, bye, label := s.rewrite(c, sent)
-	s.trace("  %d of %s: %s", c.n, c.node.name(), label)
-	if strings.Contains(label, pendingEnds) && !s.settling && s.random.IntN(4) > 0 {
-		s.cutOff(c)
-		return
-	}
-	if answers > 0 {
-		must(c.backend.send(out, answers))
-		if !s.hear(c) {
-			s.waits++
-			c.waits = time.Now()
-			s.blocked = append(s.blocked, c)
-			s.trace("    %d waits for a lock", c.n)
-			return
-		}
-	}
-	if bye {
-		s.recycle(c)
-	}
-	s.goOn()
-}
-
-func greeting(hello []byte, n int) (out []byte) {
-	for kind, message := range messages(&hello) {
-		if kind == 'K' {
-			key := &pgproto3.BackendKeyData{ProcessID: uint32(n), SecretKey: []byte{0, 0, 0, 0}}
-			out, _ = key.Encode(out)
-			continue
-		}
-		out = append(out, message...)
-	}
-	return out
-}
-
-// hear reads the whole answer, or finds that the server waits for a lock.
-func (s *cluster) hear(c *conn) bool {
-	for {
-		whole, err := c.backend.hear()
-		must(err)
-		if whole {
-			c.reply = append(c.reply, c.backend.take()...)
-			s.trace("    %s", heads(c.reply))
-			return true
-		}
-		if s.isBlocked(c) {
-			// A ring of those that wait is found by the server in a millisecond.
-			if whole, err = c.backend.hear(); !whole && err == nil && s.isBlocked(c) {
-				return false
-			}
-			must(err)
-		}
-	}
-}
-
-func (s *cluster) isBlocked(c *conn) bool {
-	rows, err := s.real.own.ask(`SELECT cardinality(pg_blocking_pids(` + c.backend.pid + `))`)
-	must(err)
-	return rows[0] != "0"
-}
-
-// goOn finds which of those that waited for a lock have got it.
-func (s *cluster) goOn() {
-	s.still()
-	for i := 0; i < len(s.blocked); i++ {
-		c := s.blocked[i]
-		if s.isBlocked(c) || !s.hear(c) {
-			continue
-		}
-		s.unblocked(c)
-		i = -1 // another may wait for what this one did
-	}
-}
-
-func (s *cluster) unblocked(c *conn) {
-	s.blocked = slices.DeleteFunc(s.blocked, func(b *conn) bool { return b == c })
-	c.waits = time.Time{}
-	s.trace("    %d waits no more", c.n)
-	if c.cut {
-		c.reply = nil
-		s.part(c)
-	}
-}
-
-// cancel has the server give up what a connection waits for.
-func (s *cluster) cancel(c *conn) {
-	s.still()
-	_, err := s.real.own.ask(`SELECT pg_cancel_backend(` + c.backend.pid + `)`)
-	must(err)
-	for !s.hear(c) {
-	}
-	s.unblocked(c)
-	s.goOn()
-}
-
-// asksToCancel is a node's request, which comes over a connection of its own.
-func (s *cluster) asksToCancel(by *conn, n int) {
-	s.trace("  %d of %s asks to cancel %d", by.n, by.node.name(), n)
-	for _, c := range s.conns {
-		if c.n == n && !c.waits.IsZero() {
-			s.cancel(c)
-			return
-		}
-	}
-}
-
-// end has the server end a connection.
-func (s *cluster) end(c *conn, code, why string) {
-	if c.backend == nil {
-		return
-	}
-	s.trace("    the server ends %d: %s", c.n, code)
-	s.recycle(c)
-	fatal := &pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: code, Message: why}
-	c.reply, _ = fatal.Encode(c.reply)
-	c.take()
-	c.arrive(len(c.reply), io.EOF)
-	c.cut = true
-}
-
-// recycle takes back what a connection has done and not committed, and gives its process to
-// the next one.
-func (s *cluster) recycle(c *conn) {
-	s.still()
-	if !c.waits.IsZero() {
-		cut := c.cut
-		c.cut = false // so that it stays as it is
-		s.cancel(c)
-		c.cut = cut
-	}
-	s.lingering = slices.DeleteFunc(s.lingering, func(l *conn) bool { return l == c })
-	b := c.backend
-	c.backend = nil
-	s.real.give(b)
-	s.goOn()
 }
 
 func must(err error) {

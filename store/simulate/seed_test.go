@@ -400,6 +400,9 @@ func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(1) // two would run goroutines side by side, in no order
 	status := m.Run()
 	os.RemoveAll(prepared)
+	if behind != nil {
+		status = max(status, behind.stop())
+	}
 	os.Exit(status)
 }
 

@@ -223,6 +223,9 @@ func dialBackend(port int, schema string) (*backend, error) {
 	}
 }
 
+// received is what one call to the system gives; one at a time is made.
+var received [16 << 10]byte
+
 func (b *backend) send(bytes []byte, answers int) error {
 	b.need += answers
 	b.idle = time.Time{}
@@ -239,7 +242,7 @@ func (b *backend) send(bytes []byte, answers int) error {
 // hear reads what the server says. It is whole when every answer has come; if not, the
 // server has said nothing for a while.
 func (b *backend) hear() (whole bool, err error) {
-	buffer := make([]byte, 16<<10)
+	buffer := received[:]
 	for b.need > 0 {
 		n, err := syscall.Read(b.fd, buffer)
 		switch {

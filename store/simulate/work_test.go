@@ -87,7 +87,7 @@ type pages struct {
 	newest  int64 // generation that somebody was told of
 	history []porcupine.Operation
 	reused  int
-	asked   bool // elsewhere, when it had ended
+	over    bool // as somebody was told
 }
 
 type operation struct {
@@ -95,6 +95,7 @@ type operation struct {
 	page    *pages // nil: of all
 	node    *node  // where it is asked, if there are several
 	result  *pages // of approve
+	away    bool   // the person was, when it began
 	call    int
 	done    bool
 	verdict approval.Verdict
