@@ -124,6 +124,9 @@ func TestEveryPlantedFaultOfNodesIsFound(t *testing.T) {
 				s := runNodes(t, seed, nodePlants[name], false)
 				if altered += s.altered; len(s.wrong) > 0 {
 					t.Logf("seed %d: %s", seed, s.wrong[0])
+					if again := runNodes(t, seed, nodePlants[name], false); !s.disturbed && !again.disturbed && !slices.Equal(again.wrong, s.wrong) {
+						t.Errorf("the same seed finds %q", again.wrong)
+					}
 					return
 				}
 			}
