@@ -119,12 +119,14 @@ SEEDS ?= 1000
 
 simulate: SEEDS = 100000
 simulate: TEST = TestSeeds
+simulate: COUNT = -seeds
 seeds: TEST = TestNodeSeeds
+seeds: COUNT = -node-seeds
 seeds: setup
 simulate seeds:
 	@go test -c -o bin/simulate.test ./store/simulate || exit 1; n=$$(getconf _NPROCESSORS_ONLN); jobs=(); status=0; \
 	for i in $$(seq 0 $$((n - 1))); do \
-		(set -o pipefail; GOMAXPROCS=1 bin/simulate.test -test.run '^$(TEST)$$' -test.timeout 0 -test.v -seeds $$(($(SEEDS) / n)) \
+		(set -o pipefail; GOMAXPROCS=1 bin/simulate.test -test.run '^$(TEST)$$' -test.timeout 0 -test.v $(COUNT) $$(($(SEEDS) / n)) \
 			-first $$(($(FIRST) + i)) -every $$n | grep -vE '^ *(=== |--- PASS)') & jobs+=($$!); \
 	done; \
 	for job in $${jobs[@]}; do wait $$job || status=1; done; exit $$status

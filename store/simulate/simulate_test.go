@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	count  = flag.Int("seeds", 100, "how many seeds TestSeeds and TestNodeSeeds go through")
+	count  = flag.Int("seeds", 100, "how many seeds TestSeeds goes through")
 	first  = flag.Uint64("first", 0, "the first of them")
 	every  = flag.Uint64("every", 1, "how far they lie apart")
 	traced = flag.Bool("trace", false, "print what happens in each seed")
