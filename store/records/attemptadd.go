@@ -210,9 +210,15 @@ func mostOf(r attempt.Record) int {
 // read reads what of the rows may be near to a batch: by the approvals and walks, by the
 // clients of those that these say nothing of, and by the addresses.
 func (n *attemptsNear) read(tx *engine.Tx, batch []attempt.Record) error {
-	err := n.readAll(tx, "approval", batch, func(r attempt.Record) string { return r.Approval })
+	approvals, walks := map[string]int{}, map[string]int{}
+	for _, r := range batch {
+		approvals[r.Approval], walks[r.Walk] = attemptNear, attemptNear
+	}
+	delete(approvals, "")
+	delete(walks, "")
+	err := n.readNewest(tx, `approval = $%d AND approval <> ''`, approvals)
 	if err == nil {
-		err = n.readAll(tx, "walk", batch, func(r attempt.Record) string { return r.Walk })
+		err = n.readNewest(tx, `walk = $%d AND walk <> ''`, walks)
 	}
 	clients, addresses, nameless := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, r := range batch {
@@ -239,22 +245,10 @@ func (n *attemptsNear) read(tx *engine.Tx, batch []attempt.Record) error {
 	return err
 }
 
-// readAll reads those that have a key of the batch in a column. Few rows have the same one.
-func (n *attemptsNear) readAll(tx *engine.Tx, column string, batch []attempt.Record, key func(attempt.Record) string) error {
-	keys := map[string]bool{}
-	for _, r := range batch {
-		keys[key(r)] = true
-	}
-	if delete(keys, ""); len(keys) == 0 {
-		return nil
-	}
-	q := query.Builder{Text: selectAttempt, Conditions: []string{column + " <> ''"}}
-	q.OneOf(column, query.Padded(query.Anys(slices.Sorted(maps.Keys(keys)))))
-	return n.keep(tx, q.Whole(), q.Args)
-}
-
-// readNewest reads the newest of each key, as many as it says. Keys are repeated until there
-// is a power of two of them, so that there are few texts.
+// readNewest reads the newest of each key, as many as it says. Each key is a part of the
+// statement that ends with its limit: a list of keys PostgreSQL looks for in the whole table,
+// as long as it has no statistics of it. Keys are repeated until there is a power of two of
+// them, so that there are few texts.
 func (n *attemptsNear) readNewest(tx *engine.Tx, condition string, most map[string]int) error {
 	keys := slices.Sorted(maps.Keys(most))
 	for len(keys) > 0 && len(keys)&(len(keys)-1) != 0 {
@@ -269,11 +263,7 @@ func (n *attemptsNear) readNewest(tx *engine.Tx, condition string, most map[stri
 	if len(parts) == 0 {
 		return nil
 	}
-	return n.keep(tx, strings.Join(parts, ` UNION ALL `), args)
-}
-
-func (n *attemptsNear) keep(tx *engine.Tx, text string, args []any) error {
-	rows, err := tx.Query(text, args...)
+	rows, err := tx.Query(strings.Join(parts, ` UNION ALL `), args...)
 	all, err := engine.ListOf(rows, err, scanAttempt)
 	if err != nil {
 		return engine.Unavailable("attempts", err)
