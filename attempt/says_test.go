@@ -1,6 +1,7 @@
 package attempt_test
 
 import (
+	"math"
 	"testing"
 
 	. "github.com/grantkeeper/grantkeeper/attempt"
@@ -94,6 +95,16 @@ func TestWords(t *testing.T) {
 	for result, want := range map[Result]string{Open: "Going on", Worked: "Worked", Broken: "Failed", LeftOff: "Left", "": ""} {
 		if got := result.Words(); got != want {
 			t.Errorf("%s: %q", result, got)
+		}
+	}
+}
+
+// Of what cannot be read, as a later release has written it, nothing is said at any time.
+func TestNothingIsSaidOfWhatCannotBeRead(t *testing.T) {
+	r := Record{ID: "1", Keys: Keys{Client: "quill", Approval: "a"}}
+	for _, tl := range []Timeline{Read(r), ReadAt(r, math.MaxInt64)} {
+		if tl.Outlook != (Outlook{Result: Open}) || tl.Stopped != 0 {
+			t.Errorf("%+v, stopped at %d", tl.Outlook, tl.Stopped)
 		}
 	}
 }

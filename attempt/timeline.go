@@ -205,6 +205,9 @@ func (t *Timeline) mark(s Stage) Mark {
 
 // outlook finds why an attempt came no farther, and at which step.
 func outlook(r Record) (Outlook, Step) {
+	if len(r.Seen) == 0 { // nothing that this release can read
+		return Outlook{Result: Open}, 0
+	}
 	for i := len(r.Seen) - 1; i >= 0; i-- {
 		o := r.Seen[i]
 		if o.Outcome != Failed || mended(o, r.Seen, i) || o.Reason == ApprovalEnded && slices.ContainsFunc(r.Seen[:i], ends) {

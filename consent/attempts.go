@@ -97,7 +97,8 @@ func (s *Server) sawFault(v *page.Visit, c client.Client, a authorization, p par
 	case f.code == "invalid_scope":
 		o.Reason = attempt.ScopeUnknown
 	case f.code == "invalid_target":
-		o.Reason, o.What = attempt.ResourceUnknown, attempt.ResourceDiffers(p["resource"].first(), v.Base+"/api/v5/mcp")
+		other, _ := p["resource"].otherResource(v.Base, s.Resources)
+		o.Reason, o.What = attempt.ResourceUnknown, attempt.ResourceDiffers(other, v.Base+"/api/v5/mcp")
 	case about("code_challenge is missing"):
 		o.Reason = attempt.PKCEMissing
 	case about("code_challenge must") && method != "" && method != "S256":

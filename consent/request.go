@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -192,12 +193,19 @@ func (p parameters) resource(base string, more client.Resources) *fault {
 	if q.broken {
 		return &fault{"invalid_request", "resource has a broken percent escape"}
 	}
-	for _, r := range q.values {
-		if !more.ServedAt(base, r) {
-			return &fault{"invalid_target", "resource is not an API of this server"}
-		}
+	if _, other := q.otherResource(base, more); other {
+		return &fault{"invalid_target", "resource is not an API of this server"}
 	}
 	return nil
+}
+
+// otherResource gives the first that this server does not guard.
+func (p parameter) otherResource(base string, more client.Resources) (string, bool) {
+	i := slices.IndexFunc(p.values, func(r string) bool { return !more.ServedAt(base, r) })
+	if i < 0 {
+		return "", false
+	}
+	return p.values[i], true
 }
 
 // path leads to the consent page of this request, by the server's own path.

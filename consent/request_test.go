@@ -161,3 +161,23 @@ func TestPageOutlivesRotation(t *testing.T) {
 		t.Error("a page of a key that is gone is opened")
 	}
 }
+
+// Of several resources it is the one that is not guarded here which a client is told about,
+// whichever place it has.
+func TestOtherResource(t *testing.T) {
+	base, other := "https://app.svalinn.example", "https://elsewhere.example/"
+	for _, tt := range []struct {
+		sent []string
+		want string
+	}{
+		{nil, ""},
+		{[]string{base, base + "/api/v5/mcp"}, ""},
+		{[]string{other, base}, other},
+		{[]string{base, other, ""}, other},
+		{[]string{base + "/", base + "/api/v6"}, base + "/api/v6"},
+	} {
+		if got, is := (parameter{values: tt.sent}).otherResource(base, client.Resources{}); got != tt.want || is != (tt.want != "") {
+			t.Errorf("%q: %q, %v", tt.sent, got, is)
+		}
+	}
+}
