@@ -14,14 +14,14 @@ import (
 // runs are the functions that take the text of a statement, and which of their
 // arguments it is.
 var runs = map[string]int{
-	"exec": 0, "query": 0, "queryRow": 0, "statement": 0, "each": 0, "facts": 0, "runText": 0, "sessionList": 0, "ApprovalRows": 1, "connectionRows": 1, "oneRequest": 1, "readWalked": 1, "Queue": 0, "attemptRows": 0,
+	"exec": 0, "query": 0, "queryRow": 0, "statement": 0, "each": 0, "facts": 0, "runText": 0, "sessionList": 0, "ApprovalRows": 1, "connectionRows": 1, "oneRequest": 1, "readWalked": 1, "Queue": 0,
 	"ExecContext": 1, "QueryContext": 1, "QueryRowContext": 1, "PrepareContext": 1,
 	"inTime": 0, "Exec": 0, "Query": 0, "QueryRow": 0, "Prepare": 0,
 }
 
 // passOn are functions whose own parameter is the text: those who call them
 // are looked at instead.
-var passOn = []string{"exec", "query", "queryRow", "statement", "each", "facts", "runText", "sessionList", "approvalRows", "selectApprovals", "connectionRows", "oneRequest", "readWalked", "attemptRows", "execIn", "execPairs", "execEach", "inTime", "execOn", "makeSchema", "beginCopy", "makeMarked", "dropTable"}
+var passOn = []string{"exec", "query", "queryRow", "statement", "each", "facts", "runText", "sessionList", "approvalRows", "selectApprovals", "connectionRows", "oneRequest", "readWalked", "readNewest", "execIn", "execPairs", "execEach", "inTime", "execOn", "makeSchema", "beginCopy", "makeMarked", "dropTable"}
 
 // S-10: the text of every statement consists of constants of this package and
 // of what the query builder makes of such; values travel beside it.
@@ -160,7 +160,7 @@ func built(c *ast.CallExpr, local map[string][]ast.Expr) string {
 // that they end in.
 var (
 	builds = map[string]int{
-		"Where": 0, "Equals": 0, "OneOf": 0, "Pairs": 0, "Page": 0, "Nth": 0, "WithText": 0, "Among": 0, "Search": 0, "Named": 1, "ExecIn": 2, "ExecPairs": 2, "ExecEach": 2,
+		"Where": 0, "Equals": 0, "OneOf": 0, "Pairs": 0, "Page": 0, "Nth": 0, "WithText": 0, "Among": 0, "Search": 0, "Named": 1, "EachOf": 0, "readNewest": 1, "ExecIn": 2, "ExecPairs": 2, "ExecEach": 2,
 	}
 	buildsOn = []string{"text", "conditions", "condition"}
 )

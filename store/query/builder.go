@@ -5,6 +5,7 @@ package query
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -52,6 +53,38 @@ func (q *Builder) Pairs(columns string, values []any) {
 		places = append(places, fmt.Sprintf("($%d, $%d)", len(q.Args)-1, len(q.Args)))
 	}
 	q.Conditions = append(q.Conditions, columns+" IN (VALUES "+strings.Join(places, ", ")+")")
+}
+
+// EachOf reads, of each key, the rows whose condition has it, the first in an order and as
+// many as is said of that key: all together, also those that are found by two keys. Each key
+// is a part that ends with its own limit, because PostgreSQL looks for a list of keys in the
+// whole table for as long as it has no statistics of it. The last key is repeated until there
+// is a power of two of them, so that there are few texts to prepare.
+func (q *Builder) EachOf(condition, order string, most map[string]int) {
+	keys := slices.Sorted(maps.Keys(most))
+	for len(keys)&(len(keys)-1) != 0 {
+		keys = append(keys, keys[len(keys)-1])
+	}
+	parts := make([]string, len(keys))
+	for i, key := range keys {
+		q.Args = append(q.Args, key, most[key])
+		parts[i] = fmt.Sprintf(`SELECT * FROM (%s WHERE %s$%d ORDER BY %s LIMIT $%d) AS part`, q.Text, condition, len(q.Args)-1, order, len(q.Args))
+	}
+	q.Text = strings.Join(parts, " UNION ALL ")
+}
+
+// Values adds rows of so many columns, whose values follow one another.
+func (q *Builder) Values(columns int, values []any) {
+	var rows []string
+	for row := range slices.Chunk(values, columns) {
+		places := make([]string, len(row))
+		for i, v := range row {
+			q.Args = append(q.Args, v)
+			places[i] = fmt.Sprintf("$%d", len(q.Args))
+		}
+		rows = append(rows, "("+strings.Join(places, ", ")+")")
+	}
+	q.Text += " VALUES " + strings.Join(rows, ", ")
 }
 
 // Search asks for rows with a part in their text, or with one of the values, if any, in

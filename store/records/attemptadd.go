@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/bits"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -216,9 +214,9 @@ func (n *attemptsNear) read(tx *engine.Tx, batch []attempt.Record) error {
 	}
 	delete(approvals, "")
 	delete(walks, "")
-	err := n.readNewest(tx, `approval = $%d AND approval <> ''`, approvals)
+	err := n.readNewest(tx, `approval <> '' AND approval = `, approvals)
 	if err == nil {
-		err = n.readNewest(tx, `walk = $%d AND walk <> ''`, walks)
+		err = n.readNewest(tx, `walk <> '' AND walk = `, walks)
 	}
 	clients, addresses, nameless := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, r := range batch {
@@ -234,36 +232,25 @@ func (n *attemptsNear) read(tx *engine.Tx, batch []attempt.Record) error {
 		}
 	}
 	if err == nil {
-		err = n.readNewest(tx, `client = $%d`, clients)
+		err = n.readNewest(tx, `client = `, clients)
 	}
 	if err == nil {
-		err = n.readNewest(tx, `address = $%d`, addresses)
+		err = n.readNewest(tx, `address = `, addresses)
 	}
 	if err == nil {
-		err = n.readNewest(tx, `client = '' AND address = $%d`, nameless)
+		err = n.readNewest(tx, `client = '' AND address = `, nameless)
 	}
 	return err
 }
 
-// readNewest reads the newest of each key, as many as it says. Each key is a part of the
-// statement that ends with its limit: a list of keys PostgreSQL looks for in the whole table,
-// as long as it has no statistics of it. Keys are repeated until there is a power of two of
-// them, so that there are few texts.
+// readNewest reads the newest of each key, as many as it says.
 func (n *attemptsNear) readNewest(tx *engine.Tx, condition string, most map[string]int) error {
-	keys := slices.Sorted(maps.Keys(most))
-	for len(keys) > 0 && len(keys)&(len(keys)-1) != 0 {
-		keys = append(keys, keys[len(keys)-1])
-	}
-	var parts []string
-	var args []any
-	for _, key := range keys {
-		args = append(args, key, most[key])
-		parts = append(parts, fmt.Sprintf(`SELECT * FROM (`+selectAttempt+` WHERE `+condition+` ORDER BY seen DESC LIMIT $%d) AS newest`, len(args)-1, len(args)))
-	}
-	if len(parts) == 0 {
+	if len(most) == 0 {
 		return nil
 	}
-	rows, err := tx.Query(strings.Join(parts, ` UNION ALL `), args...)
+	q := query.Builder{Text: selectAttempt}
+	q.EachOf(condition, "seen DESC", most)
+	rows, err := tx.Query(q.Whole(), q.Args...)
 	all, err := engine.ListOf(rows, err, scanAttempt)
 	if err != nil {
 		return engine.Unavailable("attempts", err)
@@ -313,30 +300,23 @@ func (n *attemptsNear) write(tx *engine.Tx, held *attemptsHeld) error {
 	return nil
 }
 
-const attemptRow = 19 // columns
-
 func putAttempts(tx *engine.Tx, all []attempt.Record) error {
-	var rows []string
-	var args []any
+	var values []any
 	for _, r := range all {
 		t := attempt.Read(r)
-		args = append(args, r.ID, r.Began(), r.Last(), r.Client, r.Name, client.NameKey(r.Name), r.Host, r.Approval, r.Walk, r.Person, r.Organization, r.Address,
+		values = append(values, r.ID, r.Began(), r.Last(), r.Client, r.Name, client.NameKey(r.Name), r.Host, r.Approval, r.Walk, r.Person, r.Organization, r.Address,
 			int64(t.Reached), string(t.Result), string(t.Reason), t.Due, string(t.Later), string(t.Why), attempt.Text(r.Seen))
-		places := make([]string, attemptRow)
-		for i := range places {
-			places[i] = fmt.Sprintf("$%d", len(args)-attemptRow+i+1)
-		}
-		rows = append(rows, "("+strings.Join(places, ", ")+")")
 	}
-	_, err := tx.Exec(`
+	q := query.Builder{Text: `
 		INSERT INTO attempt (id, began, seen, client, name, name_key, host, approval, walk, person, organization, address,
-		                     reached, result, reason, due, later_result, later_reason, observations)
-		VALUES `+strings.Join(rows, ", ")+`
+		                     reached, result, reason, due, later_result, later_reason, observations)`, End: `
 		    ON CONFLICT (id) DO UPDATE SET
 		       began = excluded.began, seen = excluded.seen, client = excluded.client, name = excluded.name, name_key = excluded.name_key, host = excluded.host,
 		       approval = excluded.approval, walk = excluded.walk, person = excluded.person, organization = excluded.organization,
 		       address = excluded.address, reached = excluded.reached, result = excluded.result, reason = excluded.reason,
-		       due = excluded.due, later_result = excluded.later_result, later_reason = excluded.later_reason, observations = excluded.observations`, args...)
+		       due = excluded.due, later_result = excluded.later_result, later_reason = excluded.later_reason, observations = excluded.observations`}
+	q.Values(len(values)/len(all), values)
+	_, err := tx.Exec(q.Whole(), q.Args...)
 	return err
 }
 
