@@ -30,12 +30,20 @@ import (
 // pure are the rooms that need nothing but themselves, the most important first.
 var pure = strings.Fields("approval token grantset policy org client dpop strictjson sse rules identity facts directory attempt journal/chain activity journal fault terminal probe")
 
-// others are rooms whose tests start a store, each with those whose tests run for what
-// survives its own.
-var others = map[string][]string{
+// A suite is tests of a room, all or those whose names match.
+type suite struct{ room, run string }
+
+// others are rooms whose tests start a store, each with what runs for those that survive
+// its own: of one engine where the other does not come by, and the faster first.
+var others = map[string][]suite{
 	"oauth": nil, "api": nil,
-	"store/engine": {"store/enginetest"}, "store/sqlite": {"store/enginetest"}, "store/postgres": {"store/enginetest"},
+	"store/engine": {onSQLite, onPostgres}, "store/sqlite": {onSQLite}, "store/postgres": {onPostgres},
 }
+
+var (
+	onSQLite   = suite{"store/enginetest", "^TestSQLite$"}
+	onPostgres = suite{"store/enginetest", "^TestPostgres$"}
+)
 
 const (
 	pureTarget, otherTarget = 95, 85 // per cent of the mutants that have to be killed
@@ -69,7 +77,7 @@ func main() {
 			mutants = mutants[:*sample]
 		}
 		slices.SortFunc(mutants, func(a, b *mutant) int { return a.id - b.id })
-		for _, tests := range append([]string{room}, others[room]...) {
+		for _, tests := range append([]suite{{room, ""}}, others[room]...) {
 			judge(dir, tests, mutants)
 		}
 		row, ok := report(room, mutants, known)
@@ -107,28 +115,28 @@ func survivors() map[string]bool {
 
 // judge runs the tests of a room against the mutants that are alive: those in functions,
 // where a test comes by, and those outside, each compiled alone.
-func judge(dir, tests string, mutants []*mutant) {
+func judge(dir string, tests suite, mutants []*mutant) {
 	binary, reached := filepath.Join(dir, "test"), filepath.Join(dir, "reached")
 	var inside []*mutant
-	for again := true; again; again = compile(dir, tests, binary, inside) {
+	for again := true; again; again = compile(dir, tests.room, binary, inside) {
 		inside = slices.DeleteFunc(slices.Clone(mutants), func(m *mutant) bool { return m.state != alive || m.decl == nil })
 	}
 	check(os.WriteFile(reached, nil, 0o600))
 	out, took, ok := run(binary, tests, time.Hour, "MUTANT=-1", "MUTANT_REACHED="+reached)
 	if !ok {
-		log.Fatalf("%s fails without a mutant:\n%s", tests, out)
+		log.Fatalf("%s fails without a mutant:\n%s", tests.room, out)
 	}
 	limit := 3*took + 2*time.Second
 	seen, err := os.ReadFile(reached)
 	check(err)
-	log.Printf("tests of %s: %d mutants in functions, each for %v of a processor", tests, len(inside), limit.Round(time.Second))
+	log.Printf("tests of %s %s: %d mutants in functions, each for %v of a processor", tests.room, tests.run, len(inside), limit.Round(time.Second))
 	for _, m := range mutants {
 		ok := true
 		switch {
 		case m.state != alive, m.decl != nil && !slices.Contains(strings.Fields(string(seen)), strconv.Itoa(m.first)):
 		case m.decl != nil:
 			_, _, ok = run(binary, tests, limit, "MUTANT="+strconv.Itoa(m.id))
-		case !compile(dir, tests, binary+"-alone", []*mutant{m}):
+		case !compile(dir, tests.room, binary+"-alone", []*mutant{m}):
 			_, _, ok = run(binary+"-alone", tests, limit)
 		}
 		if !ok {
@@ -150,15 +158,15 @@ func hasRapid(room string) bool {
 // run runs the tests in the room's folder up to the first that fails, and reports what time
 // of a processor they took and whether all passed within that. The clock says nothing of a
 // machine that has other things to do; it is for those that wait for each other.
-func run(binary, room string, limit time.Duration, env ...string) (string, time.Duration, bool) {
+func run(binary string, tests suite, limit time.Duration, env ...string) (string, time.Duration, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*limit+5*time.Minute)
 	defer cancel()
-	args := []string{"-c", fmt.Sprintf(`ulimit -d %d -t %d && exec "$0" "$@"`, memory, int(limit/time.Second)+1), binary, "-test.failfast"}
-	if hasRapid(room) {
+	args := []string{"-c", fmt.Sprintf(`ulimit -d %d -t %d && exec "$0" "$@"`, memory, int(limit/time.Second)+1), binary, "-test.failfast", "-test.run=" + tests.run}
+	if hasRapid(tests.room) {
 		args = append(args, quiet...)
 	}
 	cmd := exec.CommandContext(ctx, "bash", args...)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = room, append(os.Environ(), env...), time.Second
+	cmd.Dir, cmd.Env, cmd.WaitDelay = tests.room, append(os.Environ(), env...), time.Second
 	out, err := cmd.CombinedOutput()
 	return string(out), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), err == nil
 }
