@@ -179,12 +179,9 @@ func refusedGrant(step attempt.Step, verdict string) attempt.Reason {
 	return attempt.ApprovalEnded
 }
 
-// sawRegistration tells what a registration asked for, as far as it was read.
+// sawRegistration tells what a registration asks for that is not refused.
 func (k *seen) sawRegistration(m client.Metadata) {
-	k.Name, k.n = m.Name, len(m.RedirectURIs)
-	if k.n > 0 {
-		k.Host = client.HostOf(m.RedirectURIs[0])
-	}
+	k.Name, k.Host, k.n = m.Name, client.HostOf(m.RedirectURIs[0]), len(m.RedirectURIs)
 }
 
 // sawVerifier tells how a code_verifier is none.

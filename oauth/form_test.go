@@ -75,6 +75,7 @@ func TestParseRefuses(t *testing.T) {
 		{"NUL, escaped", "code=a%00", badText},
 		{"NUL in a name", "a%00=b", badText},
 		{"invalid UTF-8", "code=\xff", badText},
+		{"invalid UTF-8, the least byte of it", "code=\x80", badText},
 		{"invalid UTF-8, escaped", "code=%ff%fe", badText},
 		{"invalid UTF-8, cut in half", "code=%C3", badText},
 		{"a surrogate in UTF-8", "code=%ED%A0%80", badText},

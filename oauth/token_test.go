@@ -508,3 +508,30 @@ func TestClientExpires(t *testing.T) {
 	wantRefusal(t, d.post("/oauth/token", exchangeForm(id, "x")), 401, "invalid_client")
 	wantRefusal(t, d.post("/oauth/revoke", revokeForm(id, "x")), 403, "invalid_client")
 }
+
+// RFC 7636 section 4.1: unreserved characters, whichever stands where, and nothing else.
+func TestVerifierCharacters(t *testing.T) {
+	const good = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+	for c := range 256 {
+		for _, s := range []string{string([]byte{byte(c)}) + strings.Repeat("a", 42), strings.Repeat("a", 127) + string([]byte{byte(c)})} {
+			if got, want := isVerifier(s), strings.IndexByte(good, byte(c)) >= 0; got != want {
+				t.Errorf("%q: %v, want %v", s, got, want)
+			}
+		}
+	}
+}
+
+// A client_id is looked for as long as one can be, and no longer.
+func TestLongestClientID(t *testing.T) {
+	d := open(t)
+	for n, status := range map[int]int{client.MaxID: 200, client.MaxID + 1: 403} {
+		id := strings.Repeat("x", n)
+		err := d.Store.AddClient(t.Context(), client.Client{ID: id, RedirectURIs: []string{redirect}, IssuedAt: d.Store.Now().Unix()}, store.Origin{}, store.Act{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := d.post("/oauth/revoke", revokeForm(id, "svr_x")); w.Code != status {
+			t.Errorf("of %d characters: %d %s, want %d", n, w.Code, w.Body, status)
+		}
+	}
+}
