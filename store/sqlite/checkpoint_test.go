@@ -38,8 +38,13 @@ func TestTheLogBeginsAnew(t *testing.T) {
 			most = max(most, e.Writer.log.pages.Load())
 		}
 	}
-	write(300)
-	if most > 300 {
+	for range 300 {
+		write(1)
+		for e.Writer.log.running.Load() { // however long a busy machine takes for it
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if most > 150 { // of which the schema is most
 		t.Errorf("the log came to %d pages of %d commits", most, 300)
 	}
 	reading, err := e.reader.BeginTx(ctx, nil)
