@@ -11,7 +11,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"sync/atomic"
 
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -27,19 +26,18 @@ import (
 type Server struct {
 	Store     *store.Store
 	Ring      *token.Ring
-	Log       *slog.Logger                   // nil discards
-	Service   string                         // the service's name: the realm of every challenge
-	Base      func(*http.Request) string     // {base} of the host that was asked (decision M1)
-	Limit     *limit.Names                   // requests of an organization, API keys and OAuth together (decision B6)
-	LimitOf   func(organization string) int  // requests in the limit's window; 0 is the limit's own; nil is 0 for all
-	Resources client.Resources               // that are guarded beside API v5 (decision V60)
-	MCP       map[string]http.Handler        // answer MCP endpoints behind the guard, by path; nil is 404
-	Connected bool                           // a service answers the rest of /api/v5, before this server is asked
-	Address   func(*http.Request) netip.Addr // of the client, for the journal (decision L2); nil leaves it out
-	Checked   func(result Result)            // is told how each check went; nil is nobody
-	Rules     func() *rules.Rules            // of the service behind (decision V20); nil is none
-	Unnamed   *rules.Tally                   // counts what they deny because they do not name it; nil is not counted
-	Activity  *store.Recorder                // keeps what calls do; nil keeps nothing
+	Log       *slog.Logger                  // nil discards
+	Service   string                        // the service's name: the realm of every challenge
+	Base      func(*http.Request) string    // {base} of the host that was asked (decision M1)
+	Limit     *limit.Names                  // requests of an organization, API keys and OAuth together (decision B6)
+	LimitOf   func(organization string) int // requests in the limit's window; 0 is the limit's own; nil is 0 for all
+	Resources client.Resources              // that are guarded beside API v5 (decision V60)
+	MCP       map[string]http.Handler       // answer MCP endpoints behind the guard, by path; nil is 404
+	Connected bool                          // a service answers the rest of /api/v5, before this server is asked
+	Checked   func(result Result)           // is told how each check went; nil is nobody
+	Rules     func() *rules.Rules           // of the service behind (decision V20); nil is none
+	Unnamed   *rules.Tally                  // counts what they deny because they do not name it; nil is not counted
+	Activity  *store.Recorder               // keeps what calls do; nil keeps nothing
 	// Tell, unless nil, is told who a request acts for, for the log.
 	Tell func(w http.ResponseWriter, client string, of approval.ID, fault string)
 	// Seen, unless nil, is told of each step of a client that comes by here. It does

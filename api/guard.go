@@ -94,12 +94,6 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, legacy bool) (Act
 			s.Tell(w, a.Client, a.Approval, "")
 		}
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		a.reference = w.Header().Get("X-Request-Id")
-		if s.Address != nil {
-			a.address = s.Address(r).String()
-		}
-	}
 	return a, true
 }
 

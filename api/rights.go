@@ -19,8 +19,6 @@ type Actor struct {
 	Client       string      // client ID; empty when an API key was sent
 	Approval     approval.ID // zero when an API key was sent
 
-	address, reference string // of the request, for the journal
-
 	token   lifetime       // of the access token
 	key     store.APIKeyID // of the API key
 	idle    bool           // its use is to be noted

@@ -57,7 +57,7 @@ func (s *Server) public() http.Handler {
 		Desktop: s.desktop, Resources: s.Resources(), RegisterLimit: registrations, NetworkLimit: networks, Count: s.metrics.OAuth, Tell: tell, Seen: seen,
 	}
 	calls := &api.Server{
-		Store: s.store, Ring: s.Ring, Log: s.log, Service: s.Service.Name, Base: base, Address: s.address,
+		Store: s.store, Ring: s.Ring, Log: s.log, Service: s.Service.Name, Base: base,
 		Limit:   s.limits.Names("api", s.API.RateLimit.Limit),
 		LimitOf: func(organization string) int { return s.present().APILimits[organization] },
 		Rules:   func() *rules.Rules { return s.present().Ruled }, Unnamed: &s.unnamed,
