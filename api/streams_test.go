@@ -1,0 +1,160 @@
+package api_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// stream is one that tells what it was cut by.
+func (h *house) stream(headers ...string) (*api.Stream, chan error) {
+	h.t.Helper()
+	now, err := h.server.Now(h.t.Context(), h.actor(headers...))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	cut := make(chan error, 1000)
+	return &api.Stream{Told: now, Cut: func(err error) { cut <- err }}, cut
+}
+
+// So many streams may be under way, and of one credential 64; who ends makes room once,
+// and who did not begin makes none.
+func TestStreamsAreBounded(t *testing.T) {
+	h := newHouse(t)
+	x := h.live("ada", "nordlys", everything)
+	one, _ := h.stream("Authorization", "Bearer "+x.access)
+	other, _ := h.stream("X-Auth-Token", "key-of-tor-for-tests")
+	begin := func(s *api.Streams, of *api.Stream, want int) *api.Stream {
+		t.Helper()
+		next := *of
+		err := s.Begin(&next)
+		var f *api.Fault
+		if errors.As(err, &f); want == 0 && err != nil || want > 0 && (f == nil || f.Status != want) {
+			t.Errorf("%v, want %d", err, want)
+		}
+		return &next
+	}
+	s := &api.Streams{API: h.server, Most: api.MaxOfOne + 2, Every: time.Hour}
+	var all []*api.Stream
+	for range api.MaxOfOne {
+		all = append(all, begin(s, one, 0))
+	}
+	refused := begin(s, one, 429)
+	s.End(refused)
+	begin(s, one, 429)
+	begin(s, other, 0)
+	s.End(all[0])
+	s.End(all[0])
+	begin(s, one, 0)
+	begin(s, one, 429)
+	begin(s, other, 0)
+	begin(s, other, 503)
+	s.End(all[1])
+	begin(s, other, 0)
+	boundless := &api.Streams{API: h.server, Every: time.Hour}
+	boundless.End(one)
+	for range 2 * api.MaxOfOne {
+		begin(boundless, one, 0)
+	}
+}
+
+// A stream ends with its right and, where it has to be the same, with a change of that;
+// and nobody is asked for when none is open.
+func TestStreamsAreWatched(t *testing.T) {
+	h := newHouse(t)
+	x := h.live("tor", "nordlys", everything)
+	bearer := []string{"Authorization", "Bearer " + x.access}
+	same, cutSame := h.stream(bearer...)
+	same.Same = true
+	loose, cutLoose := h.stream(bearer...)
+	key, cutKey := h.stream("X-Auth-Token", "key-of-ada-for-tests")
+	key.Same = true
+	s := &api.Streams{API: h.server, Every: time.Millisecond}
+	if s.Watched() {
+		t.Error("watched before any began")
+	}
+	for _, one := range []*api.Stream{same, loose, key} {
+		if err := s.Begin(one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.store.EditGrant(t.Context(), x.id, "tor", everything, roles(false, grantset.Pick{Role: "host"}), store.Act{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // in the second round, the first is over
+		if err := <-cutSame; err != api.ErrChanged {
+			t.Errorf("a change: %v", err)
+		}
+	}
+	s.End(same)
+	if len(cutLoose)+len(cutKey) > 0 || !s.Watched() {
+		t.Error("a change has cut one that may go on")
+	}
+	h.Move(x.id, approval.Revoke("client-1", h.store.Now()))
+	if err := <-cutLoose; err != api.ErrEnded {
+		t.Errorf("an end: %v", err)
+	}
+	s.End(loose)
+	if len(cutKey) > 0 {
+		t.Error("the end of another right has cut one")
+	}
+	if err := h.store.SetActive(t.Context(), "ada", false, store.Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-cutKey; err != api.ErrEnded {
+		t.Errorf("an end of a key: %v", err)
+	}
+	s.End(key)
+	for s.Watched() {
+		time.Sleep(time.Millisecond)
+	}
+	for len(cutLoose) > 0 {
+		<-cutLoose
+	}
+	if err := s.Begin(loose); err != nil { // the watch begins anew
+		t.Fatal(err)
+	}
+	if err := <-cutLoose; err != api.ErrEnded {
+		t.Errorf("watched again: %v", err)
+	}
+	s.End(loose)
+}
+
+// A server that stops cuts what nothing else ends, also what begins then, and lets the
+// others come to their end.
+func TestStreamsAreDrained(t *testing.T) {
+	h := newHouse(t)
+	s := &api.Streams{API: h.server, Every: time.Hour}
+	var cuts []chan error
+	for _, endless := range []bool{true, false} {
+		one, cut := h.stream("X-Auth-Token", "key-of-tor-for-tests")
+		one.Endless, cuts = endless, append(cuts, cut)
+		if err := s.Begin(one); err != nil || len(cut) > 0 {
+			t.Fatal(err, len(cut))
+		}
+	}
+	s.Drain()
+	for _, endless := range []bool{true, false} {
+		one, cut := h.stream("X-Auth-Token", "key-of-tor-for-tests")
+		one.Endless, cuts = endless, append(cuts, cut)
+		if err := s.Begin(one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []int
+	for _, cut := range cuts {
+		got = append(got, len(cut))
+	}
+	if want := []int{1, 0, 1, 0}; !slices.Equal(got, want) {
+		t.Errorf("cut %d, want %d", got, want)
+	}
+	if f, _ := api.Told(<-cuts[0]); f.Status != 503 {
+		t.Errorf("cut by %v", f)
+	}
+}
