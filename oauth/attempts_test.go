@@ -257,3 +257,30 @@ func TestReasonOf(t *testing.T) {
 		}
 	}
 }
+
+// Of refreshes that go well the first alone is told of, and of a verifier how it is none.
+func TestAttemptsOfTokens(t *testing.T) {
+	d, seen := watched(t)
+	id := d.registered()
+	h, code := d.approved(id)
+	of := attempt.Keys{Client: id, Approval: approval.ID(h.ID()).String()}
+	want := func(name string, all ...attempt.Observation) {
+		t.Helper()
+		if !slices.Equal(*seen, all) {
+			t.Errorf("%s: seen %+v, want %+v", name, *seen, all)
+		}
+		*seen = nil
+	}
+	d.post("/oauth/token", with(exchangeForm(id, code), "code_verifier", "short"))
+	want("a short verifier", attempt.Observation{Step: attempt.Token, Outcome: attempt.Failed, Reason: attempt.PKCEVerifier, What: attempt.WrongLength, N: 5, Status: 400, Keys: attempt.Keys{Client: id}})
+	first := readTokens(t, d.post("/oauth/token", exchangeForm(id, code)))
+	want("an exchange", attempt.Observation{Step: attempt.Token, Outcome: attempt.Done, Status: 200, Keys: of})
+	second := readTokens(t, d.post("/oauth/token", refreshForm(id, first.Refresh)))
+	want("the first refresh", attempt.Observation{Step: attempt.Refresh, Outcome: attempt.Done, Status: 200, Keys: of})
+	third := readTokens(t, d.post("/oauth/token", refreshForm(id, second.Refresh)))
+	want("the second refresh")
+	d.post("/oauth/token", with(refreshForm(id, third.Refresh), "scope", "all"))
+	want("a refresh with another scope", attempt.Observation{Step: attempt.Refresh, Outcome: attempt.Failed, Reason: attempt.ScopeUnknown, Status: 400, Keys: attempt.Keys{Client: id}})
+	d.post("/oauth/token", refreshForm(id, second.Refresh))
+	want("a used token", attempt.Observation{Step: attempt.Refresh, Outcome: attempt.Failed, Reason: attempt.RefreshReused, Status: 400, Keys: of})
+}

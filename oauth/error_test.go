@@ -54,9 +54,9 @@ func wantUnkept(t testing.TB, w *httptest.ResponseRecorder) {
 // whatever is put into them.
 func TestDescriptionsArePlain(t *testing.T) {
 	w := httptest.NewRecorder()
-	refuse(400, "invalid_request", "a\"b\\c\nd\x00e\u00e9f").write(w)
+	refuse(400, "invalid_request", "a\"b\\c\nd\x00e\u00e9f ~\x7f").write(w)
 	wantRefusal(t, w, 400, "invalid_request")
-	if got, want := readRefusal(t, w).Description, "a'b'c'd'e''f"; got != want {
+	if got, want := readRefusal(t, w).Description, "a'b'c'd'e''f ~'"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
