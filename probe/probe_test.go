@@ -347,3 +347,63 @@ func FuzzRows(f *testing.F) {
 		}
 	})
 }
+
+// This machine and private networks are told by the host alone, in every spelling.
+func TestPrivateNames(t *testing.T) {
+	for host, want := range map[string][2]bool{ // on this machine, private
+		"localhost": {true, true}, "a.localhost": {true, true}, "127.0.0.1": {true, true}, "127.9.9.9": {true, true}, "::1": {true, true}, "::ffff:127.0.0.1": {true, true},
+		"10.1.2.3": {false, true}, "fd00::1": {false, true}, "0.0.0.0": {false, true},
+		"8.8.8.8": {false, false}, "as.example": {false, false}, "localhost.example": {false, false}, "alocalhost": {false, false}, "": {false, false},
+	} {
+		if got := [2]bool{onLoopback(host), privateName(host)}; got != want {
+			t.Errorf("%q: %v, want %v", host, got, want)
+		}
+	}
+}
+
+// A row that is ok is one line; of another there is by what, for whom and what mends it.
+func TestLine(t *testing.T) {
+	bad := Row{Code: "server.pkce", At: "https://as.example", Result: Fail, Source: "RFC 1", Seen: "gone\x1b[2J", Breaks: []Kind{Hosted, CLI}, Fix: "mend it"}
+	good := Row{Code: "target.https", Result: OK, Source: "RFC 2", Seen: "https"}
+	const by, more = "                             by:  RFC 1", "; for hosted, cli\n                             fix: mend it\n"
+	for _, tt := range []struct {
+		name             string
+		row              Row
+		colored, several bool
+		want             string
+	}{
+		{"ok", good, false, true, "ok    target.https           https\n"},
+		{"ok in color", good, true, false, "\x1b[32mok    \x1b[0mtarget.https           https\n"},
+		{"a fault", bad, false, false, "fail  server.pkce            gone [2J\n" + by + more},
+		{"of one of several", bad, false, true, "fail  server.pkce            https://as.example: gone [2J\n" + by + more},
+		{"for nobody", Row{Code: "server.pkce", Result: None, Source: "RFC 1", Seen: "not asked"}, false, false, "none  server.pkce            not asked\n" + by + "\n"},
+	} {
+		got := tt.row.Line(tt.colored, tt.several)
+		if strings.ContainsRune(got, 0x1b) != tt.colored || got != tt.want {
+			t.Errorf("%s:\n%q, want\n%q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// Rows about a server come for each, the others once; and what an issuer protects is
+// nothing that it could deny where no resource was asked.
+func TestRowsOfSeveralServers(t *testing.T) {
+	w := good()
+	with(mcpPRM, map[string]any{"authorization_servers": []string{issuer, "https://other.example"}})(w)
+	count := map[string]int{}
+	for _, r := range w.ask(t, &Inquiry{URL: mcpURL}).Rows() {
+		if count[r.Code]++; (r.At != "") != slices.ContainsFunc(table, func(of row) bool { return of.code == r.Code && of.ofServer }) {
+			t.Errorf("%s is of %q", r.Code, r.At)
+		}
+	}
+	for _, of := range table {
+		if want := map[bool]int{true: 2, false: 1}[of.ofServer]; count[of.code] != want {
+			t.Errorf("%s comes %d times, want %d", of.code, count[of.code], want)
+		}
+	}
+	delete(w, "call")
+	with(asDoc, map[string]any{"protected_resources": []string{"https://elsewhere.example"}})(w)
+	if r := row1(t, w.ask(t, &Inquiry{URL: issuer}).Rows(), "server.protects"); r.Result != OK {
+		t.Errorf("of an issuer alone: %+v", r)
+	}
+}

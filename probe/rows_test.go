@@ -183,6 +183,8 @@ func TestEachFaultHasItsRow(t *testing.T) {
 			w["call"] = Answer{Status: 302, Location: "https://as.example/login"}
 			w["ping"] = w["call"]
 		}, "target.redirect fail, challenge.status fail, challenge.* none", "2025-03-26 note, 2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
+		{"call with several answers", func(w world) { w["call"] = Answer{Status: 300}; w["ping"] = w["call"] },
+			"target.redirect fail, challenge.status fail, challenge.* none", "2025-03-26 note, 2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"403 and not 401", func(w world) { w["call"] = Answer{Status: 403}; w["ping"] = w["call"] }, "challenge.status fail, challenge.* none", "2025-03-26 note, 2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"open", func(w world) { w["call"] = Answer{Status: 200}; w["ping"] = w["call"] }, "challenge.status note, challenge.* none", "2025-03-26 note, 2025-06-18 note, 2025-11-25 note, 2026-07-28 note"},
 		{"GET is not for it, POST is challenged", func(w world) { w["ping"] = w["call"]; w["call"] = Answer{Status: 405} }, "", ""},
@@ -323,6 +325,7 @@ func TestEachFaultHasItsRow(t *testing.T) {
 		{"no token endpoint there", answered("token", Answer{Status: 404}), "token.answers fail, token.error none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"token endpoint does not answer", answered("token", Answer{Error: Unreachable}), "token.answers fail, token.error none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"token endpoint redirects", answered("token", Answer{Status: 301}), "token.answers fail, token.error none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
+		{"token endpoint has several answers", answered("token", Answer{Status: 300}), "token.answers fail, token.error none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"token endpoint has a fault", answered("token", Answer{Status: 503}), "token.answers warn, token.error none", "2025-06-18 note, 2025-11-25 note, 2026-07-28 note"},
 		{"something before the token endpoint", answered("token", Answer{Status: 403, Body: "<html>"}), "token.answers warn, token.error none", "2025-06-18 note, 2025-11-25 note, 2026-07-28 note"},
 		{"too many token requests", answered("token", Answer{Status: 429}), "token.error none", ""},
@@ -408,6 +411,8 @@ func TestWhatWasSeen(t *testing.T) {
 		code, want string
 	}{
 		{func(world) {}, "target.kind", "protected resource"},
+		{func(w world) { w["ping"] = w["call"]; w["call"] = Answer{Status: 404} }, "target.kind", "protected resource"},
+		{with(mcpPRM, map[string]any{"authorization_servers": []string{issuer, issuer + "2", issuer + "3", issuer + "4"}}), "resource.servers", "the first 3 are looked at"},
 		{with(asDoc, map[string]any{"code_challenge_methods_supported": nil}), "server.pkce", "is missing"},
 		{with(asDoc, map[string]any{"issuer": "https://evil.example"}), "server.issuer", "and the resource says " + issuer},
 		{func(w world) { w["call"] = Answer{Status: 401}; delete(w, mcpPRM) }, "server.issuer", "and their address says"},
