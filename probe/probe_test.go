@@ -61,6 +61,9 @@ func TestIssuerThatCallsItselfOtherwise(t *testing.T) {
 	if r := row1(t, rows, "server.issuer"); r.Result != Fail || !strings.Contains(r.Seen, "evil.example") {
 		t.Errorf("%+v", r)
 	}
+	if r := row1(t, rows, "target.kind"); !strings.Contains(r.Seen, "no issuer") {
+		t.Errorf("%+v", r)
+	}
 }
 
 func TestOtherAddresses(t *testing.T) {

@@ -325,6 +325,7 @@ func TestEachFaultHasItsRow(t *testing.T) {
 		{"no token endpoint there", answered("token", Answer{Status: 404}), "token.answers fail, token.error none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"token endpoint does not answer", answered("token", Answer{Error: Unreachable}), "token.answers fail, token.error none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"token endpoint redirects", answered("token", Answer{Status: 301}), "token.answers fail, token.error none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
+		{"what it protects is unsaid", with(asDoc, map[string]any{"protected_resources": nil}), "", ""},
 		{"token endpoint has several answers", answered("token", Answer{Status: 300}), "token.answers fail, token.error none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"token endpoint has a fault", answered("token", Answer{Status: 503}), "token.answers warn, token.error none", "2025-06-18 note, 2025-11-25 note, 2026-07-28 note"},
 		{"something before the token endpoint", answered("token", Answer{Status: 403, Body: "<html>"}), "token.answers warn, token.error none", "2025-06-18 note, 2025-11-25 note, 2026-07-28 note"},
@@ -411,7 +412,20 @@ func TestWhatWasSeen(t *testing.T) {
 		code, want string
 	}{
 		{func(world) {}, "target.kind", "protected resource"},
-		{func(w world) { w["ping"] = w["call"]; w["call"] = Answer{Status: 404} }, "target.kind", "protected resource"},
+		{func(w world) {
+			w["ping"], w["call"] = w["call"], Answer{Status: 405}
+			w["https://mcp.example/.well-known/oauth-authorization-server/public/mcp"] = w[asDoc]
+			with("https://mcp.example/.well-known/oauth-authorization-server/public/mcp", map[string]any{"issuer": mcpURL})(w)
+		}, "target.kind", "protected resource"},
+		{func(w world) {
+			w[asOIDC] = w[asDoc]
+			delete(w, asDoc)
+			with(asOIDC, map[string]any{"issuer": "https://evil.example"})(w)
+		}, "server.issuer", "evil.example"},
+		{func(w world) {
+			w["call"] = Answer{Status: 401}
+			with(mcpPRM, map[string]any{"resource": "https://mcp.example"})(w)
+		}, "resource.identifier", "is a part"},
 		{with(mcpPRM, map[string]any{"authorization_servers": []string{issuer, issuer + "2", issuer + "3", issuer + "4"}}), "resource.servers", "the first 3 are looked at"},
 		{with(asDoc, map[string]any{"code_challenge_methods_supported": nil}), "server.pkce", "is missing"},
 		{with(asDoc, map[string]any{"issuer": "https://evil.example"}), "server.issuer", "and the resource says " + issuer},
