@@ -37,12 +37,13 @@ type suite struct{ room, run string }
 // its own: of one engine where the other does not come by, and the faster first.
 var others = map[string][]suite{
 	"oauth": nil, "api": nil,
-	"store/engine": {onSQLite, onPostgres}, "store/sqlite": {onSQLite}, "store/postgres": {onPostgres},
+	"store/engine": {onSQLite, onPostgres}, "store/sqlite": {onFiles, onSQLite}, "store/postgres": {onPostgres},
 }
 
 var (
 	onSQLite   = suite{"store/enginetest", "^TestSQLite$"}
 	onPostgres = suite{"store/enginetest", "^TestPostgres$"}
+	onFiles    = suite{"store", "Backup|Copies|Copy|Harmed|Inspect|LongChange|Files|Migrat|MovedFile|NotADatabase|OneServer|PowerLoss|Readers|Restore"}
 )
 
 const (
