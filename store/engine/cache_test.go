@@ -172,8 +172,10 @@ func TestApprovalsHavePlaces(t *testing.T) {
 	}
 	table.Elsewhere = true
 	table.Put(numbered(n+9), CachedApproval{})
-	approvalMade{made(n + 9)}.apply(m)
-	if m.HasApprovals() || table.At(numbered(n+9)) != nil {
+	other := made(n + 9)
+	other.Grant = grantset.Set{Kind: grantset.Roles, Picks: []grantset.Pick{{Role: "host"}}}
+	approvalMade{other}.apply(m)
+	if m.HasApprovals() || table.At(numbered(n+9)) != nil || len(m.RoleList) > 0 {
 		t.Error("one is kept that the rows alone have")
 	}
 }
@@ -211,6 +213,10 @@ func TestMovesOfMemory(t *testing.T) {
 	h.endsAt = 0
 	if (endsBy{"nordlys", 7000}).apply(m); h.endsAt != 7000 {
 		t.Errorf("without an end, it ends at %d", h.endsAt)
+	}
+	move(approval.State{Phase: approval.Live, Generation: 2, Bound: approval.Thumbprint{2}}, 0)
+	if *h.bound != (approval.Thumbprint{2}) {
+		t.Error("it is bound to the key of before")
 	}
 	move(approval.State{Phase: approval.Live, Generation: 2}, 0)
 	if h.bound != nil {

@@ -45,3 +45,18 @@ func TestClockThatWasAheadForAMoment(t *testing.T) {
 		passes("in the end", time.Minute)
 	})
 }
+
+// A clock that is a second behind or less is left alone: time waits for it.
+func TestClockThatIsALittleBehind(t *testing.T) {
+	for behind, goesOn := range map[time.Duration]bool{time.Millisecond: false, time.Second: false, time.Second + 1: true} {
+		machine, steady := time.Unix(5000, 0), time.Duration(0)
+		c := Clock{Machine: func() time.Time { return machine }, Steady: func() time.Duration { return steady }}
+		first := c.Now()
+		machine = machine.Add(-behind)
+		c.Now()
+		steady += time.Hour
+		if got := c.Now().Sub(first); (got == time.Hour) != goesOn || (got == 0) == goesOn {
+			t.Errorf("%v behind, in an hour %v have passed", behind, got)
+		}
+	}
+}

@@ -32,11 +32,7 @@ func NetworkOf(address string) uint16 {
 	if a = a.Unmap(); a.Is4() {
 		bits = 24
 	}
-	network, err := a.WithZone("").Prefix(bits)
-	if err != nil {
-		return 0
-	}
-	b := network.Addr().As16()
+	b := netip.PrefixFrom(a, bits).Masked().Addr().As16() // without a zone
 	h := fnv.New32a()
 	h.Write(b[:])
 	sum := h.Sum32()
