@@ -204,6 +204,7 @@ func TestWhole(t *testing.T) {
 		{"as many as the organization has at all", 4, false, false, answer{400, "3"}, 0},
 		{"without a body", 0, true, false, answer{200, "3"}, 0},
 		{"ended meanwhile", 0, false, true, answer{401, "3"}, 0},
+		{"ended meanwhile, without a body", 0, true, true, answer{200, "3"}, 0},
 	} {
 		h.server.Limit, limited = limit.NewNames(limit.Limit{N: 4, Window: time.Hour}), 0
 		x := h.live("ada", "nordlys", everything)

@@ -24,6 +24,7 @@ func TestChallenge(t *testing.T) {
 		{"name with line ends", "A\r\nSet-Cookie: x=1\x00\x7f", "", false, `Bearer realm="A  Set-Cookie: x=1  "`},
 		{"name in other letters", "Æsir 神", "", false, `Bearer realm="Æsir 神"`},
 		{"host with a quote", "S", "https://a\".example\r\n/\\ é", false, `Bearer realm="S", resource_metadata="https://a%22.example%0D%0A/%5C%20%C3%A9"`},
+		{"every kind of character", "S", "https://azAZ09-._~:/?#[]@!$&'()*+,;=%`{@[/:^|}", false, `Bearer realm="S", resource_metadata="https://azAZ09-._~:/?#[]@!$&'()*+,;=%%60%7B@[/:%5E%7C%7D"`},
 		{"IPv6 host", "S", "http://[::1]:8080/x", false, `Bearer realm="S", resource_metadata="http://[::1]:8080/x"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
