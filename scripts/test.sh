@@ -21,9 +21,10 @@ album='^(TestLook|TestWeight|TestEveryPageInEveryLanguage)$'
 pages=(./consent ./signin ./orgadmin ./operator/console)
 atonce='AtOnce|While'
 
-# What tests kill is a process and never the machine, so their files may be in memory. It has
-# to be a folder that PostgreSQL's own user may enter.
-if [ -z "${TMPDIR:-}" ] && [ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt 8000000 ] 2>/dev/null; then
+# What tests kill is a process and never the machine, so their files, 3 GB at most, may be in
+# memory. It has to be a folder that PostgreSQL's own user may enter.
+room() { df --output=avail -k /dev/shm; grep MemAvailable /proc/meminfo; }
+if [ -z "${TMPDIR:-}" ] && room 2>/dev/null | awk '/[0-9]/ { n += $NF == "kB" ? $2 > 12e6 : $1 > 8e6 } END { exit n < 2 }'; then
 	TMPDIR=$(mktemp -d /dev/shm/grantkeeper.XXXXXX) && chmod 755 "$TMPDIR" && export TMPDIR
 	memory=$TMPDIR
 fi
