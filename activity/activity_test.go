@@ -331,3 +331,52 @@ func TestLines(t *testing.T) {
 		t.Errorf("to its person: %+v", got)
 	}
 }
+
+// The bounds are what decisions V70 and V71 say, and what is at one is kept whole.
+func TestBounds(t *testing.T) {
+	if Keep != 2160*time.Hour || MostChanges != 20000 || MostRefusals != 1000 || MostKinds != 20 {
+		t.Errorf("%v, %d, %d, %d", Keep, MostChanges, MostRefusals, MostKinds)
+	}
+	words := strings.Repeat("list the notes, ", 8) // 128 bytes
+	if got := Clean(Record{Tool: words}).Tool; got != words {
+		t.Errorf("%q", got)
+	}
+	if got := Clean(Record{Tool: words + "."}).Tool; len(got) != len(words) || !strings.HasSuffix(got, Cut) {
+		t.Errorf("%q", got)
+	}
+	segment := strings.Repeat("two-", 25) // 100 bytes
+	if got := Path("/" + segment); got != "/"+segment {
+		t.Error(got)
+	}
+	if got := Path("/" + segment + "-"); got != "/"+Cut {
+		t.Error(got)
+	}
+	if got := Clean(Record{Item: identity.Item{Title: "a\xff", Kind: "b\xfec"}}).Item; got.Title != "a\uFFFD" || got.Kind != "b\uFFFDc" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A second is enough for what ends or goes on in it.
+func TestFirstSecond(t *testing.T) {
+	if w := (Gap{From: 0}).Within(0, 1); w.To != 1 {
+		t.Errorf("%+v", w)
+	}
+	if w := (Gap{From: 50, To: 100}).Within(1, 300); w.To != 100 {
+		t.Errorf("of one that ended before: %+v", w)
+	}
+	if w := (Gap{To: 100}).Within(0, 1); w.To != 1 {
+		t.Errorf("of an approval that ended before: %+v", w)
+	}
+	if Under(50, 1) != 1 {
+		t.Error("what began in the first second")
+	}
+}
+
+// What was said of an item without an ID says nothing of another one.
+func TestTellWithoutAnID(t *testing.T) {
+	v := viewer(org.NewMember("ada", "nordlys", false, nil), true)
+	v.Latest = map[string]identity.Item{"": {Private: true, Role: "secretary"}}
+	if got, why := v.Tell(Record{Item: identity.Item{Title: "Agenda", Did: identity.Changed}}); got.Item.Title != "Agenda" || why != "" {
+		t.Errorf("%+v, %s", got, why)
+	}
+}

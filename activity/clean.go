@@ -73,8 +73,8 @@ func Path(target string) string {
 	if len(path) <= maxPath {
 		return path
 	}
-	whole := strings.LastIndexByte(path[:maxPath-len("/"+Cut)+1], '/')
-	return path[:max(whole, 0)] + "/" + Cut
+	whole := strings.LastIndexByte(path[:maxPath-len("/"+Cut)+1], '/') // segments are shorter than that
+	return path[:whole] + "/" + Cut
 }
 
 const maxSegment = 100
@@ -141,7 +141,7 @@ func visible(text string, most int) string {
 		return text
 	}
 	cut := most - len(Cut)
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
+	for !utf8.RuneStart(text[cut]) {
 		cut--
 	}
 	return text[:cut] + Cut

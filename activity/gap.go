@@ -44,8 +44,11 @@ func (g Gap) Touches(created, ended int64) bool {
 // Within gives the part of a gap that lies in the life of an approval.
 func (g Gap) Within(created, ended int64) Gap {
 	g.From = max(g.From, created)
-	if ended > 0 && (g.To == 0 || g.To > ended) {
+	switch {
+	case ended > 0 && g.To == 0:
 		g.To = ended
+	case ended > 0:
+		g.To = min(g.To, ended)
 	}
 	return g
 }
