@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -170,7 +171,7 @@ func (n *attemptsNear) of(r attempt.Record) (all []attempt.Record) {
 				some = append(some, k)
 			}
 		}
-		slices.SortStableFunc(some, func(a, b attempt.Record) int { return int(b.Last() - a.Last()) })
+		slices.SortStableFunc(some, func(a, b attempt.Record) int { return cmp.Compare(b.Last(), a.Last()) })
 		return some[:min(len(some), most)]
 	}
 	if r.Approval != "" {
