@@ -87,18 +87,24 @@ func (n *node) leaves(stopping bool) {
 // restarts lets a node come back with a release, and into the balancer.
 func (c *cluster) restarts(n *node, binary string) {
 	c.t.Helper()
+	c.comesBack(n, binary, func() { n.leaves(false) })
+	n.leftOut(false)
+}
+
+// comesBack ends a node, and waits for it with a release.
+func (c *cluster) comesBack(n *node, binary string, end func()) {
+	c.t.Helper()
 	n.mu.Lock()
 	before := n.process
-	n.place.binary = binary
+	n.place.binary, n.asked = binary, true
 	n.mu.Unlock()
-	n.leaves(false)
+	end()
 	eventually(c.t, "a node comes back", func(int) bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		return n.process != before
 	})
 	c.ready(n)
-	n.leftOut(false)
 }
 
 // A status is what a node says of itself and of its database.
@@ -122,7 +128,8 @@ func (n *node) status(t *testing.T) (s status) {
 
 // Nodes of this release and of the next on one database, under load: the next one
 // migrates while this one works, both serve, this one is restarted on the newer
-// schema, and leaves. Every request is answered, and as the protocol has it.
+// schema, and leaves; then all go back to this one. Every request is answered, and as the
+// protocol has it.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	next, err := nextRelease()
@@ -168,14 +175,56 @@ func TestRollingUpgrade(t *testing.T) {
 	time.Sleep(500 * time.Millisecond)
 	a.leaves(true)
 	<-a.ended
-	l.stop()
-	l.verdict(t)
-	if lost := l.unanswered.Load() + l.unavailable.Load() + l.unsent.Load(); lost > 0 {
-		t.Errorf("%d requests were not answered during the upgrade", lost)
-	}
 	if s := b.status(t); s.Version.Version != nextVersion {
 		t.Errorf("afterwards: %+v", s)
 	}
+	time.Sleep(500 * time.Millisecond) // the next release alone
+	for _, n := range []*node{b, d} {
+		c.restarts(n, this)
+	}
+	time.Sleep(500 * time.Millisecond) // this one alone, with what the next has written
+	l.stop()
+	l.verdict(t)
+	if lost := l.unanswered.Load() + l.unavailable.Load() + l.unsent.Load(); lost > 0 {
+		t.Errorf("%d requests were not answered during the upgrade, and the way back", lost)
+	}
+	b.wentBack(t)
+	d.wentBack(t)
+}
+
+// wentBack asks whether a node is of this release on the schema of the next.
+func (n *node) wentBack(t *testing.T) {
+	t.Helper()
+	if s := n.status(t); s.Version.Version == nextVersion || s.Schema != store.SchemaVersion+len(upgrades) {
+		t.Errorf("back from the next release: %+v", s)
+	}
+}
+
+// One server on a file, under load: the next release migrates it and serves, and then this
+// one does again, with nothing restored. What either has told holds for the other.
+func TestUpgradeOfAFileAndBack(t *testing.T) {
+	t.Parallel()
+	next, err := nextRelease()
+	if err != nil {
+		t.Fatal(err)
+	}
+	this := binaries[0]
+	c := newCluster(t, []string{"GRANTKEEPER_AUTO_MIGRATE=true"}, place{binary: this, database: "sqlite://" + filepath.Join(t.TempDir(), "grantkeeper.db"), patience: time.Minute})
+	n := c.nodes[0]
+	c.furnish(16)
+	l := newLoad(c)
+	l.run(12)
+	for _, binary := range []string{next, this} {
+		time.Sleep(time.Second)
+		c.comesBack(n, binary, func() { n.signal(syscall.SIGTERM) })
+		if s := n.status(t); (s.Version.Version == nextVersion) != (binary == next) || s.Schema != store.SchemaVersion+len(upgrades) {
+			t.Errorf("started with %s: %+v", binary, s)
+		}
+	}
+	time.Sleep(time.Second)
+	l.stop()
+	l.verdict(t)
+	n.wentBack(t)
 }
 
 // tellsOfTheUpgrade asks this release's commands about the next one's schema, and

@@ -147,8 +147,9 @@ func TestGate(t *testing.T) {
 			t.Errorf("after the end: %v", err)
 		}
 	}
-	g.entering.Lock()
-	g.entering.Unlock()
+	if !g.entering.TryLock() {
+		t.Error("who was refused is still inside")
+	}
 }
 
 // A fault in a caller's function is an error, and logged with where it was.
