@@ -69,7 +69,7 @@ func ResourceDiffers(sent, base string) What {
 	switch {
 	case sent == "":
 		return NothingSent
-	case sent == base: // another one, sent with it, is none
+	case sent == base:
 		return ""
 	case !strings.EqualFold(s.host, b.host):
 		return HostDiffers

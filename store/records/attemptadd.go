@@ -37,7 +37,7 @@ func (s *Records) AddAttempts(ctx context.Context, all []attempt.Record, counted
 			if err = countAttempts(tx, counts); err != nil { // first: it holds the others off
 				return err
 			}
-			if held != nil {
+			if held != nil && len(all) > 0 {
 				now = *held
 			} else if now, err = attemptsHeldNow(tx); err != nil {
 				return err
@@ -322,8 +322,8 @@ func putAttempts(tx *engine.Tx, all []attempt.Record) error {
 }
 
 // attemptsHeld is how many attempts are kept, and how many of them are strangers'. It is
-// counted when a call begins, because counting takes longer than adding a batch; what other
-// nodes add meanwhile the next call sees.
+// counted with the first batch of a call and with the last, because counting takes longer than
+// adding one; what other nodes add in between the last one sees.
 type attemptsHeld struct{ all, strangers int }
 
 func attemptsHeldNow(tx *engine.Tx) (h attemptsHeld, err error) {

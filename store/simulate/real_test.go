@@ -40,10 +40,8 @@ func prepareReal(t *testing.T) {
 	prepareKeys(t)
 	server, err := pgtest.Start("fsync = off", "synchronous_commit = off", "full_page_writes = off", "autovacuum = off",
 		"deadlock_timeout = 1ms", "max_parallel_workers_per_gather = 0", "jit = off")
-	if errors.Is(err, pgtest.ErrAbsent) {
-		t.Skip(err)
-	} else if err != nil {
-		t.Fatal(err)
+	if err != nil {
+		t.Fatal(err, "- run scripts/setup-debian.sh")
 	}
 	url, err := server.Schema()
 	if err != nil {

@@ -85,9 +85,6 @@ func (e *Engine) open(ctx context.Context) error {
 	e.reader.SetMaxOpenConns(4)
 	e.reader.SetMaxIdleConns(4)
 	e.Writer.reader = e.reader
-	if err := e.Writer.secureLog(); err != nil { // the first commit tries again; what kind of file it is, is asked below
-		e.Log.Warn("what the log of writes holds could not be brought into the file", "err", err)
-	}
 	if err := e.prepareSchema(ctx); err != nil {
 		return err
 	}
@@ -96,6 +93,10 @@ func (e *Engine) open(ctx context.Context) error {
 	}
 	if err := e.Writer.atStart(ctx, (*engine.Tx).CheckKeys); err != nil {
 		return damaged(err)
+	}
+	// Behind what refuses a file, and before anybody is answered.
+	if err := e.Writer.secureLog(); err != nil { // the first commit tries again
+		e.Log.Warn("what the log of writes holds could not be brought into the file", "err", err)
 	}
 	if err := e.bringBackLeft(ctx); err != nil {
 		return err
