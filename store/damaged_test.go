@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -131,6 +132,49 @@ func TestHarmedLog(t *testing.T) {
 			harmed[logHeader+n*logFrame+at] ^= 1
 			if err := h.answers(t, file, harmed, ids); !errors.Is(err, ErrDamaged) {
 				t.Errorf("byte %d of frame %d is another one: %v", at, n, err)
+			}
+		}
+	}
+}
+
+// Whoever has a file to itself looks at its log first, by whatever name it comes, and leaves
+// all as it was where that is harmed (decision T18).
+func TestHarmedLogAtEveryDoor(t *testing.T) {
+	if !embedded() {
+		return
+	}
+	h, file, log, _, _ := asItLies(t)
+	log[logHeader+16] ^= 1
+	ctx, dir := context.Background(), t.TempDir()
+	path, link := filepath.Join(dir, "grantkeeper.db"), filepath.Join(dir, "link.db")
+	if err := errors.Join(os.WriteFile(path, file, 0o600), os.WriteFile(path+"-wal", log, 0o600), os.Symlink(path, link)); err != nil {
+		t.Fatal(err)
+	}
+	for door, open := range map[string]func(path string) error{
+		"open": func(path string) error {
+			_, err := Open(ctx, Options{Path: path, Ring: h.ring})
+			return err
+		},
+		"migrate": func(path string) error {
+			_, _, err := Migrate(ctx, MigrateOptions{Path: path, Ring: h.ring})
+			return err
+		},
+		"copy": func(path string) error {
+			return Copy(ctx, CopyOptions{From: Place{Path: path}, To: Place{Path: filepath.Join(dir, "copy.db")}, Ring: h.ring})
+		},
+		"replace lost keys": func(path string) error {
+			_, err := ReplaceLost(ctx, LostOptions{At: Place{Path: path}})
+			return err
+		},
+	} {
+		for _, name := range []string{path, link} {
+			if err := open(name); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), path+"-wal: ") {
+				t.Errorf("%s %s: %v", door, filepath.Base(name), err)
+			}
+			for name, want := range map[string][]byte{path: file, path + "-wal": log} {
+				if is, err := os.ReadFile(name); err != nil || !bytes.Equal(is, want) {
+					t.Fatalf("%s: %s is not as it was: %v", door, filepath.Base(name), err)
+				}
 			}
 		}
 	}

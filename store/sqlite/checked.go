@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"io"
 	"os"
 	"slices"
 	"sync"
@@ -305,98 +304,4 @@ func damaged(err error) error {
 		return fmt.Errorf("%w: %w", engine.ErrDamaged, err)
 	}
 	return err
-}
-
-// openLog opens the file, on the disk that it is on; it gives none where none is.
-func openLog(path string) (interface {
-	io.ReaderAt
-	io.Closer
-}, int64, error) {
-	if disk := below(path); disk != vfs.Find("os") { // which opens nothing by its name alone
-		if there, err := disk.Access(path, vfs.ACCESS_EXISTS); err != nil || !there {
-			return nil, 0, err
-		}
-		f, _, err := disk.Open(path, vfs.OPEN_READONLY|vfs.OPEN_WAL)
-		if err != nil {
-			return nil, 0, err
-		}
-		size, err := f.Size()
-		return f, size, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, 0, err
-	}
-	return f, info.Size(), nil
-}
-
-// checkLog refuses a log of writes that is damaged before its end. SQLite takes the first frame
-// with a wrong sum for the end, which is right of what was under way when the power went: the
-// last commit. Where one commit goes on from another behind that frame, what was there had
-// been synced, and acknowledged.
-func checkLog(path string) error {
-	path += "-wal"
-	f, size, err := openLog(path)
-	if err != nil || f == nil {
-		return nil // opening the database says why
-	}
-	defer f.Close()
-	if size < logHeader {
-		return nil
-	}
-	b := make([]byte, pageSize+logFrame)
-	header := b[:logHeader]
-	if _, err := f.ReadAt(header, 0); err != nil || binary.BigEndian.Uint32(header[8:]) != pageSize {
-		return damaged(err)
-	}
-	var order binary.ByteOrder = binary.LittleEndian
-	if header[3]&1 == 1 {
-		order = binary.BigEndian
-	}
-	sum := func(s [2]uint32, b []byte) [2]uint32 {
-		for ; len(b) >= 8; b = b[8:] {
-			s[0] += order.Uint32(b) + s[1]
-			s[1] += order.Uint32(b[4:]) + s[0]
-		}
-		return s
-	}
-	said := func(b []byte) [2]uint32 {
-		return [2]uint32{binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])}
-	}
-	salts, before := string(header[16:24]), said(header[24:])
-	made := sum([2]uint32{}, header[:24]) // what before has to be
-	broken, commit := int64(-1), false    // where, and whether the frame before ends a commit
-	if made != before {
-		broken, salts = 0, ""
-	}
-	for off := int64(logHeader); off+int64(len(b)) <= size; off += int64(len(b)) {
-		if _, err := f.ReadAt(b, off); err != nil {
-			return fmt.Errorf("database: %s: %w: %w", path, engine.ErrDamaged, err)
-		}
-		if salts == "" { // those of the header are not known
-			salts = string(b[8:16])
-		}
-		ours := string(b[8:16]) == salts
-		goesOn := false
-		for _, from := range [][2]uint32{made, before} {
-			now := sum(sum(from, b[:8]), b[logFrame:])
-			goesOn = goesOn || ours && now == said(b[16:])
-			if from == before {
-				made = now
-			}
-		}
-		switch {
-		case goesOn && broken >= 0 && commit:
-			return fmt.Errorf("database: %s: %w at byte %d: whole commits are behind it", path, engine.ErrDamaged, broken)
-		case !goesOn && broken < 0:
-			broken = off
-		}
-		before, commit = said(b[16:]), ours && binary.BigEndian.Uint32(b[4:]) != 0
-	}
-	return nil
 }

@@ -54,9 +54,12 @@ func CopyFrom(ctx context.Context, path string, ring *token.Ring) (engine.CopySi
 	return s, nil
 }
 
-// settleFile does to a file that nobody works on what a server would at its start with
-// refreshes that another one left beside it.
+// settleFile does to a file that nobody works on what a server would at its start with the log
+// of writes, and with refreshes that another one left beside it.
 func settleFile(ctx context.Context, path string) error {
+	if err := takeLog(path); err != nil {
+		return err
+	}
 	moved, spent, err := leftBeside(path)
 	if err != nil || moved == nil {
 		return err

@@ -59,7 +59,7 @@ func (e *Engine) open(ctx context.Context) error {
 		if err := e.files.lockAll(path, e.Log); err != nil {
 			return err
 		}
-		if err := checkLog(path); err != nil {
+		if err := takeLog(path); err != nil {
 			return err
 		}
 	}
@@ -75,7 +75,6 @@ func (e *Engine) open(ctx context.Context) error {
 		return cannotOpen(path, err)
 	}
 	e.Writer = newWriter(e.Env, &e.files, db, conn)
-	e.Writer.unsecured = path != ""
 	if path != "" {
 		dsn += "&mode=rw" // whoever reads makes no file of the name, were it gone
 	}
@@ -93,10 +92,6 @@ func (e *Engine) open(ctx context.Context) error {
 	}
 	if err := e.Writer.atStart(ctx, (*engine.Tx).CheckKeys); err != nil {
 		return damaged(err)
-	}
-	// Behind what refuses a file, and before anybody is answered.
-	if err := e.Writer.secureLog(); err != nil { // the first commit tries again
-		e.Log.Warn("what the log of writes holds could not be brought into the file", "err", err)
 	}
 	if err := e.bringBackLeft(ctx); err != nil {
 		return err

@@ -29,12 +29,11 @@ type writer struct {
 	Notes chan *Operation // nobody waits for these
 	held  []*Operation    // taken from the queue, but belong to later batches
 
-	open      bool // a transaction is
-	wide      bool // roomy is on
-	unsecured bool // what the log of writes held at the start may be in memory alone
-	reader    *sql.DB
-	beside    beside
-	log       walLog
+	open   bool // a transaction is
+	wide   bool // roomy is on
+	reader *sql.DB
+	beside beside
+	log    walLog
 
 	operations sync.Pool // of those that move
 }
@@ -344,31 +343,11 @@ func (w *writer) begin() error {
 	if w.open {
 		return nil
 	}
-	if err := w.secureLog(); err != nil {
-		return err
-	}
 	if _, err := w.runText(`BEGIN IMMEDIATE`); err != nil {
 		return err
 	}
 	w.open = true
 	return nil
-}
-
-// secureLog brings what the log of writes held at the start into the file, before anything is
-// written behind it. Where a sync failed in the process before, the system shows what was to
-// be synced, and does not write it any more, whatever is synced after it: when the power goes
-// it is missing, and all that is behind it in the log counts for nothing.
-func (w *writer) secureLog() error {
-	if !w.unsecured {
-		return nil
-	}
-	var busy, frames, done int64
-	err := w.Conn.QueryRowContext(context.Background(), `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &frames, &done)
-	if err == nil && busy != 0 {
-		err = errors.New("the log of writes is in use")
-	}
-	w.unsecured = err != nil
-	return err
 }
 
 func (w *writer) end() error {

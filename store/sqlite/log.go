@@ -1,0 +1,198 @@
+package sqlite
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/ncruces/go-sqlite3/vfs"
+
+	"github.com/grantkeeper/grantkeeper/store/engine"
+)
+
+// takeLog is what whoever has a file to itself does with its log of writes, before SQLite opens
+// it. A log that is damaged before its end is refused (decision T18). What it says is written
+// once more, in place, and synced (decision T19): where a sync failed in the process before, the
+// system shows what was to be synced, and does not write it any more, whatever is synced later.
+// When the power goes it is missing, and with it all that was written behind it.
+func takeLog(path string) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real // beside which SQLite has the log
+	}
+	path += "-wal"
+	f, size, err := openLog(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && f == nil {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("database: cannot open %s: %w", path, err)
+	}
+	end, err := logEnd(f, size)
+	if err == nil {
+		err = writeAgain(f, end)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("database: %s: %w", path, err)
+	}
+	return nil
+}
+
+// writtenFile is a file of the system, or of the disk of a test.
+type writtenFile interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	Sync() error
+}
+
+type diskFile struct{ vfs.File }
+
+func (f diskFile) Sync() error { return f.File.Sync(vfs.SYNC_FULL) }
+
+// openLog opens the file, on the disk that it is on; it gives none where none is.
+func openLog(path string) (writtenFile, int64, error) {
+	if disk := below(path); disk != vfs.Find("os") { // which opens nothing by its name alone
+		if there, err := disk.Access(path, vfs.ACCESS_EXISTS); err != nil || !there {
+			return nil, 0, err
+		}
+		f, _, err := disk.Open(path, vfs.OPEN_READWRITE|vfs.OPEN_WAL)
+		if err != nil {
+			return nil, 0, err
+		}
+		size, err := f.Size()
+		return diskFile{f}, size, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+// writeAgain writes what is there until end as it is, and syncs it.
+func writeAgain(f writtenFile, end int64) error {
+	if end == 0 {
+		return nil
+	}
+	b := make([]byte, readBack)
+	for off := int64(0); off < end; off += int64(len(b)) {
+		b = b[:min(int64(len(b)), end-off)]
+		if _, err := f.ReadAt(b, off); err != nil {
+			return err
+		}
+		if _, err := f.WriteAt(b, off); err != nil {
+			return err
+		}
+	}
+	return f.Sync()
+}
+
+// logEnd gives how many bytes of a log SQLite reads, and ErrDamaged of one that it would end too
+// early. It takes the first frame with a wrong sum for the end, which is right of what was under
+// way when the power went: the last commit. Where one commit goes on from another behind that
+// frame, what was there had been synced, and acknowledged.
+func logEnd(f io.ReaderAt, size int64) (int64, error) {
+	header := make([]byte, logHeader)
+	if size < logHeader {
+		return 0, nil
+	}
+	if _, err := f.ReadAt(header, 0); err != nil {
+		return 0, err
+	}
+	const logMagic = 0x377f0682
+	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
+		s := &logScan{order: order, salts: string(header[16:24]), broken: -1}
+		s.said, s.made = sumSaid(header[24:]), sumOf(order, logSum{}, header[:24])
+		switch {
+		case s.said != s.made, binary.BigEndian.Uint32(header)&^1 != logMagic: // its frames say which salts they have
+			s.broken, s.salts = 0, ""
+		case binary.BigEndian.Uint32(header[8:]) != pageSize:
+			return size, nil // no log of ours, as it says
+		}
+		end, err := s.scan(f, size)
+		if err != nil || end > 0 {
+			return end, err
+		}
+	}
+	return 0, nil // nothing in it counts
+}
+
+// A logSum is a check sum of the log. Each frame's goes on from that of the one before.
+type logSum [2]uint32
+
+func sumSaid(b []byte) logSum {
+	return logSum{binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])}
+}
+
+func sumOf(order binary.ByteOrder, s logSum, b []byte) logSum {
+	for ; len(b) >= 8; b = b[8:] {
+		s[0] += order.Uint32(b) + s[1]
+		s[1] += order.Uint32(b[4:]) + s[0]
+	}
+	return s
+}
+
+// A logScan goes through the frames of a log.
+type logScan struct {
+	order  binary.ByteOrder
+	salts  string // which the log's frames have; empty where they are not known
+	said   logSum // that the frame before has
+	made   logSum // that it has to have
+	commit bool   // the frame before ends one
+	broken int64  // where the log ends for SQLite; less than 0 before that
+}
+
+func (s *logScan) scan(f io.ReaderAt, size int64) (end int64, err error) {
+	b := make([]byte, logFrame+pageSize)
+	off := int64(logHeader)
+	for ; off+int64(len(b)) <= size; off += int64(len(b)) {
+		if _, err := f.ReadAt(b, off); err != nil {
+			return 0, err
+		}
+		goesOn := s.frame(b)
+		switch {
+		case goesOn && s.broken >= 0 && s.commit:
+			return 0, fmt.Errorf("%w at byte %d: whole commits are behind it", engine.ErrDamaged, s.broken)
+		case !goesOn && s.broken < 0:
+			s.broken = off
+		}
+		s.commit = binary.BigEndian.Uint32(b[4:]) != 0 && almost(string(b[8:16]), s.salts)
+	}
+	if s.broken >= 0 {
+		off = s.broken
+	}
+	return off, nil
+}
+
+// frame reports whether a frame goes on from the one before, by what that said its sum is or by
+// what it has to be: one of the two may be what is harmed.
+func (s *logScan) frame(b []byte) bool {
+	if s.salts == "" {
+		s.salts = string(b[8:16])
+	}
+	said := sumSaid(b[16:])
+	made := sumOf(s.order, sumOf(s.order, s.said, b[:8]), b[logFrame:])
+	is := said == made || s.made != s.said && said == sumOf(s.order, sumOf(s.order, s.made, b[:8]), b[logFrame:])
+	s.said, s.made = said, made
+	return is && string(b[8:16]) == s.salts
+}
+
+// almost reports whether salts are the same but for one byte, which may be harmed: no sum is
+// made of them. Those of a log that began anew differ in more.
+func almost(a, b string) bool {
+	differ := 0
+	for i := range len(a) {
+		if a[i] != b[i] {
+			differ++
+		}
+	}
+	return differ <= 1
+}

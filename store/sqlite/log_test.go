@@ -1,0 +1,250 @@
+package sqlite
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/store/engine"
+)
+
+const oneFrame = logFrame + pageSize
+
+// logOf makes a log of writes, of commits with so many frames each.
+func logOf(order binary.ByteOrder, salts string, commits ...int) []byte {
+	b := make([]byte, logHeader)
+	binary.BigEndian.PutUint32(b, 0x377f0682)
+	if order == binary.BigEndian {
+		b[3]++
+	}
+	binary.BigEndian.PutUint32(b[4:], 3007000)
+	binary.BigEndian.PutUint32(b[8:], pageSize)
+	copy(b[16:], salts)
+	sum := sumOf(order, logSum{}, b[:24])
+	put := func(at []byte) {
+		binary.BigEndian.PutUint32(at, sum[0])
+		binary.BigEndian.PutUint32(at[4:], sum[1])
+	}
+	put(b[24:])
+	for _, frames := range commits {
+		for n := range frames {
+			f := make([]byte, oneFrame)
+			binary.BigEndian.PutUint32(f, uint32(n+2))
+			if n == frames-1 {
+				binary.BigEndian.PutUint32(f[4:], 125)
+			}
+			copy(f[8:], salts)
+			for i := range f[logFrame:] {
+				f[logFrame+i] = byte(len(b)/oneFrame + i)
+			}
+			sum = sumOf(order, sumOf(order, sum, f[:8]), f[logFrame:])
+			put(f[16:])
+			b = append(b, f...)
+		}
+	}
+	return b
+}
+
+const salts, otherSalts = "\x00\x00\x00\x07abcd", "\x00\x00\x00\x06wxyz"
+
+func endOf(log []byte) (int64, error) { return logEnd(bytes.NewReader(log), int64(len(log))) }
+
+// frames is where so many frames of a log end.
+func frames(n int) int64 { return logHeader + int64(n)*oneFrame }
+
+// The end of a log is where SQLite takes it to be.
+func TestLogEnd(t *testing.T) {
+	whole := logOf(binary.LittleEndian, salts, 2, 1, 3)
+	before := logOf(binary.LittleEndian, otherSalts, 1, 1, 1, 1, 1, 1, 1, 1)
+	over := func(log []byte) []byte { return append(bytes.Clone(log), before[len(log):]...) }
+	with := func(log []byte, change func(log []byte)) []byte {
+		log = bytes.Clone(log)
+		change(log)
+		return log
+	}
+	otherPages := with(whole, func(b []byte) {
+		binary.BigEndian.PutUint32(b[8:], 512)
+		sum := sumOf(binary.LittleEndian, logSum{}, b[:24])
+		binary.BigEndian.PutUint32(b[24:], sum[0])
+		binary.BigEndian.PutUint32(b[28:], sum[1])
+	})
+	for _, tt := range []struct {
+		name string
+		log  []byte
+		want int64
+	}{
+		{"no byte", nil, 0},
+		{"less than a header", whole[:logHeader-1], 0},
+		{"a header", whole[:logHeader], logHeader},
+		{"one frame", whole[:frames(1)], frames(1)},
+		{"less than one frame", whole[:frames(1)-1], logHeader},
+		{"whole", whole, frames(6)},
+		{"of a machine with the other order", logOf(binary.BigEndian, salts, 2, 1), frames(3)},
+		{"and a part of a frame", whole[:frames(5)+oneFrame-1], frames(5)},
+		{"on one that was there before", over(whole), frames(6)},
+		{"a commit under way, on one that was there before", over(whole[:frames(4)]), frames(4)},
+		{"of the last commit only the end is there", with(over(whole), func(b []byte) { copy(b[frames(3):frames(4)], before[frames(3):]) }), frames(3)},
+		{"the end of the last commit has another bit", with(whole, func(b []byte) { b[len(b)-1] ^= 1 }), frames(5)},
+		{"the header and the only commit", with(logOf(binary.LittleEndian, salts, 3), func(b []byte) { b[4] ^= 1 }), 0},
+		{"pages of another size", otherPages, int64(len(otherPages))},
+		{"zeros", make([]byte, 3*oneFrame), 0},
+	} {
+		if end, err := endOf(tt.log); err != nil || end != tt.want {
+			t.Errorf("%s: %d %v, want %d", tt.name, end, err, tt.want)
+		}
+	}
+}
+
+// Whatever byte is harmed before the last commit, the log is not taken for one that ends there.
+func TestLogEndOfHarm(t *testing.T) {
+	for name, order := range map[string]binary.ByteOrder{"little": binary.LittleEndian, "big": binary.BigEndian} {
+		log := logOf(order, salts, 2, 1, 3)
+		harmed := func(at int) {
+			t.Helper()
+			for _, bit := range []byte{1, 0x80} {
+				log[at] ^= bit
+				end, err := endOf(log)
+				log[at] ^= bit
+				if !errors.Is(err, engine.ErrDamaged) || end != 0 {
+					t.Fatalf("%s, byte %d: %d, %v", name, at, end, err)
+				}
+				if broken := "at byte 0:"; at < logHeader && !strings.Contains(err.Error(), broken) {
+					t.Fatalf("%s, byte %d: %v", name, at, err)
+				}
+			}
+		}
+		for at := range logHeader {
+			harmed(at)
+		}
+		for frame := range 3 {
+			for at := range logFrame {
+				harmed(int(frames(frame)) + at)
+			}
+			for at := logFrame; at < oneFrame; at += 97 {
+				harmed(int(frames(frame)) + at)
+			}
+		}
+		if end, err := endOf(log); err != nil || end != frames(6) {
+			t.Fatalf("%s, as it was: %d %v", name, end, err)
+		}
+		// A whole frame that is another's, and one that was never written.
+		for _, lost := range [][]byte{make([]byte, oneFrame), logOf(order, otherSalts, 1)[logHeader:]} {
+			other := bytes.Clone(log)
+			copy(other[logHeader:], lost)
+			if _, err := endOf(other); !errors.Is(err, engine.ErrDamaged) || !strings.Contains(err.Error(), "at byte 32:") {
+				t.Errorf("%s, the first frame was not written: %v", name, err)
+			}
+		}
+	}
+}
+
+// A memory is a file whose calls may fail.
+type memory struct {
+	*bytes.Reader
+	wrote  []byte // what was, from its start on
+	synced int
+	fails  string
+}
+
+var errOfDisk = errors.New("the disk says no")
+
+func (m *memory) ReadAt(b []byte, off int64) (int, error) {
+	if m.fails == "read" && off > 0 {
+		return 0, errOfDisk
+	}
+	return m.Reader.ReadAt(b, off)
+}
+
+func (m *memory) WriteAt(b []byte, off int64) (int, error) {
+	if m.fails == "write" && off > 0 {
+		return 0, errOfDisk
+	}
+	if int64(len(m.wrote)) != off {
+		return 0, errors.New("out of order")
+	}
+	m.wrote = append(m.wrote, b...)
+	return len(b), nil
+}
+
+func (m *memory) Sync() error {
+	m.synced++
+	if m.fails == "sync" {
+		return errOfDisk
+	}
+	return nil
+}
+
+func (m *memory) Close() error { return nil }
+
+// What a log says is written once more, as it is and to its end, and synced.
+func TestWriteAgain(t *testing.T) {
+	log := logOf(binary.LittleEndian, salts, 200)
+	for _, end := range []int64{0, logHeader, frames(1), readBack, frames(150), int64(len(log))} {
+		m := &memory{Reader: bytes.NewReader(log)}
+		if err := writeAgain(m, end); err != nil || !bytes.Equal(m.wrote, log[:end]) {
+			t.Errorf("to %d: %v, %d bytes", end, err, len(m.wrote))
+		}
+		if want := min(end, 1); int64(m.synced) != want {
+			t.Errorf("to %d: synced %d times", end, m.synced)
+		}
+	}
+	for _, fails := range []string{"read", "write", "sync"} {
+		if err := writeAgain(&memory{Reader: bytes.NewReader(log), fails: fails}, frames(150)); !errors.Is(err, errOfDisk) {
+			t.Errorf("%s fails: %v", fails, err)
+		}
+	}
+	if end, err := logEnd(&memory{Reader: bytes.NewReader(log), fails: "read"}, int64(len(log))); !errors.Is(err, errOfDisk) || end != 0 {
+		t.Errorf("reading fails: %d %v", end, err)
+	}
+}
+
+// The log is beside the file that a name leads to, and is left as it is, unless it is refused.
+func TestTakeLog(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "grantkeeper.db")
+	link := filepath.Join(dir, "link.db")
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Symlink(path, link)); err != nil {
+		t.Fatal(err)
+	}
+	take := func() error {
+		t.Helper()
+		err, linked := takeLog(path), takeLog(link)
+		if (err == nil) != (linked == nil) {
+			t.Errorf("%v, and by a link %v", err, linked)
+		}
+		return err
+	}
+	if err := take(); err != nil {
+		t.Errorf("no log: %v", err)
+	}
+	log := logOf(binary.LittleEndian, salts, 2, 1, 3)
+	put := func(b []byte) {
+		t.Helper()
+		if err := os.WriteFile(path+"-wal", b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(log)
+	if err := take(); err != nil {
+		t.Error(err)
+	}
+	if is, err := os.ReadFile(path + "-wal"); err != nil || !bytes.Equal(is, log) {
+		t.Errorf("it is not as it was: %v", err)
+	}
+	log[frames(1)] ^= 1
+	put(log)
+	if err := take(); !errors.Is(err, engine.ErrDamaged) || !strings.Contains(err.Error(), path+"-wal: ") {
+		t.Errorf("harmed: %v", err)
+	}
+	if err := errors.Join(os.Remove(path+"-wal"), os.Mkdir(path+"-wal", 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := take(); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "cannot open "+path+"-wal: ") {
+		t.Errorf("a folder in its place: %v", err)
+	}
+}
