@@ -8,7 +8,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath
 
 FUZZTIME ?= 30s
 
-.PHONY: test lint setup build release release-key release-sign release-verify vuln bench bench-postgres bench-scale tails flood timing signin faults seeds simulate simulate-nightly flows activity fuzz mutants screenshots dev clean
+.PHONY: test lint setup build release release-key release-sign release-verify vuln bench bench-postgres bench-scale tails flood timing signin faults seeds simulate simulate-nightly flows activity fuzz fuzz-nightly mutants screenshots dev clean
 
 # Everything, browser tests included, with the race detector but where scripts/test.sh says;
 # fails when a test was skipped. What is said of the code is found out meanwhile: many
@@ -146,6 +146,10 @@ activity: setup
 # Each fuzz target of the module for FUZZTIME, and what its corpus covers.
 fuzz:
 	@bash scripts/fuzz.sh $(FUZZTIME)
+
+# An hour for each of three targets or four, other ones each night: within 22 nights all had one.
+fuzz-nightly:
+	@PART=$$(($$(date +%s) / 86400 % 22))/22 bash scripts/fuzz.sh 1h
 
 # What the tests notice when one thing of the code is changed, room by room:
 # make mutants ROOMS="approval grantset", SAMPLE=150 of each. CONTRIBUTING.md has the scores.
