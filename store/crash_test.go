@@ -79,16 +79,43 @@ func (v powerVFS) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File
 	if err != nil || name == nil {
 		return f, flags, err
 	}
-	p := powerOf(name.String())
+	return powered(f, name.String()), flags, nil
+}
+
+// Open is for whoever reads a log without SQLite.
+func (v powerVFS) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	return powered(systemFile{file: f}, name), flags, err
+}
+
+func powered(f vfs.File, name string) vfs.File {
+	p := powerOf(name)
 	if p == nil {
-		return f, flags, err
+		return f
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.files[name.String()] == nil {
-		p.files[name.String()] = &platter{}
+	if p.files[name] == nil {
+		p.files[name] = &platter{}
 	}
-	return &powerFile{f, p, p.files[name.String()]}, flags, nil
+	return &powerFile{f, p, p.files[name]}
+}
+
+// systemFile is what of a file such a reader uses.
+type systemFile struct {
+	vfs.File
+	file *os.File
+}
+
+func (f systemFile) ReadAt(b []byte, off int64) (int, error)  { return f.file.ReadAt(b, off) }
+func (f systemFile) WriteAt(b []byte, off int64) (int, error) { return f.file.WriteAt(b, off) }
+func (f systemFile) Close() error                             { return f.file.Close() }
+func (f systemFile) Size() (int64, error) {
+	info, err := f.file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
 }
 
 type powerFile struct {

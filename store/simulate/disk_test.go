@@ -176,7 +176,7 @@ func (f *file) WriteAt(b []byte, off int64) (int, error) {
 			return len(b), nil
 		}
 	}
-	if strings.HasSuffix(f.p.name, "-wal") && off == 0 {
+	if strings.HasSuffix(f.p.name, "-wal") && off == 0 && len(b) == 32 {
 		f.d.commits, f.d.harmedAt = nil, -1 // the log begins anew
 	}
 	f.p.put(b, off)
@@ -260,8 +260,8 @@ func (f *file) Sync(vfs.SyncFlag) error {
 	if f.d.liesAboutLog && strings.HasSuffix(f.p.name, "-wal") {
 		return nil
 	}
-	if n := len(f.p.dirty); n > 0 && strings.HasSuffix(f.p.name, "-wal") && f.p.dirty[n-1][1] > sector {
-		f.d.commits = append(f.d.commits, f.p.dirty[n-1][1])
+	if n := len(f.p.dirty); n > 0 && strings.HasSuffix(f.p.name, "-wal") && f.p.dirty[n-1][1] > max(sector, lastOf(f.d.commits)) {
+		f.d.commits = append(f.d.commits, f.p.dirty[n-1][1]) // and not what is written once more
 	}
 	f.p.settle(f.d.random, 1)
 	f.p.dirty = nil
@@ -402,6 +402,13 @@ func (d *disk) inLastCommit() bool {
 		}
 	}
 	return d.harmedAt >= 0 && behind < 2
+}
+
+func lastOf(ends []int64) int64 {
+	if len(ends) == 0 {
+		return 0
+	}
+	return ends[len(ends)-1]
 }
 
 func resized(b []byte, size int64) []byte {

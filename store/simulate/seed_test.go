@@ -393,14 +393,15 @@ func (s *simulation) settle() {
 				s.fault("%s is not answered, and nothing is broken any more: %v", kind, o.err)
 			}
 		}
-		if len(p.history) > 0 && !porcupine.CheckOperations(judge, p.history) {
+		if len(p.history) > 0 && !porcupine.CheckOperations(judge, Telling(p.history)) {
 			s.fault("a history that the protocol does not allow")
 		}
 	}
 }
 
 func TestMain(m *testing.M) {
-	runtime.GOMAXPROCS(1) // two would run goroutines side by side, in no order
+	runtime.GOMAXPROCS(1)      // two would run goroutines side by side, in no order
+	runtime.MemProfileRate = 0 // each sample walks a deep stack
 	status := m.Run()
 	os.RemoveAll(prepared)
 	if behind != nil {

@@ -95,8 +95,8 @@ func writeAgain(f writtenFile, end int64) error {
 	return f.Sync()
 }
 
-// logEnd gives how many bytes of a log SQLite reads, and ErrDamaged of one that it would end too
-// early. It takes the first frame with a wrong sum for the end, which is right of what was under
+// logEnd gives how many bytes of a log SQLite reads, up to the last commit, and ErrDamaged of one
+// that it would end too early. It takes the first frame with a wrong sum for the end, which is right of what was under
 // way when the power went: the last commit. Where one commit goes on from another behind that
 // frame, what was there had been synced, and acknowledged.
 func logEnd(f io.ReaderAt, size int64) (int64, error) {
@@ -150,10 +150,10 @@ type logScan struct {
 	broken int64  // where the log ends for SQLite; less than 0 before that
 }
 
+// scan gives where the last commit ends, 0 where there is none.
 func (s *logScan) scan(f io.ReaderAt, size int64) (end int64, err error) {
 	b := make([]byte, logFrame+pageSize)
-	off := int64(logHeader)
-	for ; off+int64(len(b)) <= size; off += int64(len(b)) {
+	for off := int64(logHeader); off+int64(len(b)) <= size; off += int64(len(b)) {
 		if _, err := f.ReadAt(b, off); err != nil {
 			return 0, err
 		}
@@ -165,11 +165,11 @@ func (s *logScan) scan(f io.ReaderAt, size int64) (end int64, err error) {
 			s.broken = off
 		}
 		s.commit = binary.BigEndian.Uint32(b[4:]) != 0 && almost(string(b[8:16]), s.salts)
+		if s.commit && s.broken < 0 {
+			end = off + int64(len(b))
+		}
 	}
-	if s.broken >= 0 {
-		off = s.broken
-	}
-	return off, nil
+	return end, nil
 }
 
 // frame reports whether a frame goes on from the one before, by what that said its sum is or by
