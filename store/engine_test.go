@@ -29,12 +29,15 @@ var server *pgtest.Server
 // process of its own beside it, since both wait for disks more than they compute.
 // Benchmarks run one after the other, and so does what writes testdata. Where PostgreSQL
 // is not installed one line says so; `make test` sees that it is.
-// PGONLY=1 leaves the embedded engine out, for whoever works on the other.
+// PGONLY=1 leaves the embedded engine out, for whoever works on the other, and SQLITEONLY=1 PostgreSQL.
 func TestMain(m *testing.M) {
 	approvals.LongWalk = time.Hour // a machine that is slow shortens no page
 	arguments.Parse()
 	if os.Getenv("PGONLY") != "" {
 		os.Exit(onPostgres(m))
+	}
+	if os.Getenv("SQLITEONLY") != "" {
+		os.Exit(m.Run())
 	}
 	if *keep || arguments.Lookup("test.bench").Value.String() != "" {
 		os.Exit(max(m.Run(), onPostgres(m)))

@@ -30,20 +30,21 @@ import (
 // pure are the rooms that need nothing but themselves, the most important first.
 var pure = strings.Fields("approval token grantset policy org client dpop strictjson sse rules identity facts directory attempt journal/chain activity journal fault terminal probe")
 
-// A suite is tests of a room, all or those whose names match.
-type suite struct{ room, run string }
+// A suite is tests of a room, all or those whose names match, with a variable of the environment.
+type suite struct{ room, run, with string }
 
 // others are rooms whose tests start a store, each with what runs for those that survive
 // its own: of one engine where the other does not come by, and the faster first.
 var others = map[string][]suite{
 	"oauth": nil, "api": nil,
-	"store/engine": {onSQLite, onPostgres}, "store/sqlite": {onFiles, onSQLite}, "store/postgres": {onPostgres},
+	"store/engine": {onSQLite, onPostgres}, "store/sqlite": {onFiles, onSQLite}, "store/postgres": {onPostgres, onServers},
 }
 
 var (
-	onSQLite   = suite{"store/enginetest", "^TestSQLite$"}
-	onPostgres = suite{"store/enginetest", "^TestPostgres$"}
-	onFiles    = suite{"store", "Backup|Copies|Copy|Harmed|Inspect|LongChange|Files|Migrat|MovedFile|NotADatabase|OneServer|PowerLoss|Readers|Restore"}
+	onSQLite   = suite{"store/enginetest", "^TestSQLite$", ""}
+	onPostgres = suite{"store/enginetest", "^TestPostgres$", ""}
+	onFiles    = suite{"store", "Backup|Copies|Copy|Harmed|Inspect|LongChange|Files|Migrat|MovedFile|NotADatabase|OneServer|PowerLoss|Readers|Replace|Restore", "SQLITEONLY=1"}
+	onServers  = suite{"store", "Bouncer|Clock|Connection|Copies|Copy|Fresh|Kept|Migrat|Node|Preflight|Replace|Rewound|Stale", "PGONLY=1"}
 )
 
 const (
@@ -78,7 +79,7 @@ func main() {
 			mutants = mutants[:*sample]
 		}
 		slices.SortFunc(mutants, func(a, b *mutant) int { return a.id - b.id })
-		for _, tests := range append([]suite{{room, ""}}, others[room]...) {
+		for _, tests := range append([]suite{{room: room}}, others[room]...) {
 			judge(dir, tests, mutants)
 		}
 		row, ok := report(room, mutants, known)
@@ -167,7 +168,7 @@ func run(binary string, tests suite, limit time.Duration, env ...string) (string
 		args = append(args, quiet...)
 	}
 	cmd := exec.CommandContext(ctx, "bash", args...)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = tests.room, append(os.Environ(), env...), time.Second
+	cmd.Dir, cmd.Env, cmd.WaitDelay = tests.room, append(append(os.Environ(), env...), tests.with), time.Second
 	out, err := cmd.CombinedOutput()
 	return string(out), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), err == nil
 }
