@@ -179,3 +179,50 @@ func TestHarmedLogAtEveryDoor(t *testing.T) {
 		}
 	}
 }
+
+// A log that is harmed while a server works on it, who has not written it, is no more brought
+// into the file than one that it wrote: a page would have a new sum there (decision T18).
+func TestLogHarmedAfterTheStart(t *testing.T) {
+	if !embedded() {
+		return
+	}
+	h, file, log, _, ids := asItLies(t)
+	last := framesOf(log) - 1 // of which harm cannot be told from what was under way
+	for last--; bytes.Equal(log[logHeader+last*logFrame+4:][:4], make([]byte, 4)); last-- {
+	}
+	refused := 0
+	for n := last; n >= 0; n -= 3 {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "grantkeeper.db")
+		if err := errors.Join(os.WriteFile(path, file, 0o600), os.WriteFile(path+"-wal", log, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(context.Background(), Options{Path: path, Ring: h.ring, Now: h.clock.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const mark = "harmed here"
+		harmed := bytes.Clone(log)
+		copy(harmed[logHeader+n*logFrame+24+2000:], mark)
+		if err := os.WriteFile(path+"-wal", harmed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_ = s.Close() // which brings it into the file, or cannot
+		left, _ := os.ReadFile(path + "-wal")
+		now, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(now, []byte(mark)) {
+			t.Errorf("frame %d is in the file as it was harmed", n)
+		}
+		if err := h.answers(t, now, left, ids); errors.Is(err, ErrDamaged) {
+			refused++
+		} else if err != nil {
+			t.Errorf("frame %d: %v", n, err)
+		}
+	}
+	if refused == 0 {
+		t.Error("no frame was in the way: it means too little")
+	}
+}

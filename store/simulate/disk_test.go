@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -393,15 +394,18 @@ func (f *file) CheckReservedLock() (bool, error) {
 }
 
 // inLastCommit reports whether the harm was done to what the log ends with, which nobody can
-// tell from what was under way.
+// tell from what was under way. So it is with the end of the last commit but one, where two
+// sectors share that frame's header: it may be half of what was under way.
 func (d *disk) inLastCommit() bool {
-	behind := 0
-	for _, end := range d.commits {
-		if end > d.harmedAt {
-			behind++
-		}
+	if d.harmedAt < 0 {
+		return false
 	}
-	return d.harmedAt >= 0 && behind < 2
+	i, _ := slices.BinarySearch(d.commits, d.harmedAt+1)
+	if behind := len(d.commits) - i; behind != 2 {
+		return behind < 2
+	}
+	frame := d.commits[i] - 24 - page
+	return d.harmedAt >= frame && frame%sector > sector-24
 }
 
 func lastOf(ends []int64) int64 {

@@ -178,9 +178,11 @@ func leftBeside(path string) (moved map[approval.ID]engine.Transition, spent map
 	if info, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
 		return nil, nil, nil
 	}
-	if err := takeLog(name); err != nil {
+	done, err := takeLog(name)
+	if err != nil {
 		return nil, nil, err
 	}
+	defer done()
 	conn, err := openBeside(name)
 	if err != nil {
 		return nil, nil, err

@@ -23,9 +23,9 @@ import (
 // A page of the database ends with a check sum of its content (8 bytes, as SQLite's
 // cksumvfs has it), which is verified whenever the page is read (decision T18). Here it is
 // bound to the page's place as well, since a disk that writes a page to the wrong place
-// writes one whose sum is right; and what this process wrote, to the log of writes too, is
-// compared with what it reads: SQLite itself looks at the sums of the log when it starts,
-// and never again. What a checkpoint brings into the file is read back from the disk.
+// writes one whose sum is right; and what this process wrote, to the log of writes too, or found
+// in the log when it took it, is compared with what it reads: SQLite itself looks at the sums of
+// the log when it starts, and never again, and gives its pages new ones in the file. What a checkpoint brings into the file is read back from the disk.
 
 // DiskOf names the VFS below, by the path of a file; nil is the operating system's. Tests
 // have disks that lose power.
@@ -68,8 +68,8 @@ func (checkedDisk) check(path string, as vfs.OpenFlag) func(vfs.File, vfs.OpenFl
 	}
 }
 
-// written are the sums of the pages that this process wrote to a file, by their places; all its
-// connections have the same.
+// written are the sums of the pages that this process wrote to a file, or found in its log when
+// it took it, by their places; all its connections have the same.
 type written struct {
 	sync.Mutex
 	seed maphash.Seed
@@ -114,12 +114,26 @@ type checkedFile struct {
 
 func (f *checkedFile) Unwrap() vfs.File { return f.File }
 
-func (f *checkedFile) Close() error {
+// leave undoes wroteTo.
+func (w *written) leave(path string) {
 	writing.Lock()
-	if f.wrote.uses--; f.wrote.uses == 0 {
-		delete(allFiles, f.path)
+	defer writing.Unlock()
+	if w.uses--; w.uses == 0 {
+		delete(allFiles, path)
 	}
-	writing.Unlock()
+}
+
+// note remembers a page.
+func (w *written) note(off int64, page []byte) {
+	w.Lock()
+	defer w.Unlock()
+	if len(w.sums) < maxSums {
+		w.sums[off] = maphash.Bytes(w.seed, page)
+	}
+}
+
+func (f *checkedFile) Close() error {
+	f.wrote.leave(f.path)
 	return f.File.Close()
 }
 

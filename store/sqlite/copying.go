@@ -39,10 +39,9 @@ func CopyFrom(ctx context.Context, path string, ring *token.Ring) (engine.CopySi
 		return nil, err
 	}
 	s := &copySide{path: path}
-	if s.lock, err = lockFor(path); err != nil {
-		return nil, err
-	}
-	if err = settleFile(ctx, path); err == nil {
+	done, err := s.take(ctx)
+	if err == nil {
+		defer done()
 		s.db, err = OpenReading(ctx, path)
 	}
 	if err == nil {
@@ -54,12 +53,24 @@ func CopyFrom(ctx context.Context, path string, ring *token.Ring) (engine.CopySi
 	return s, nil
 }
 
-// settleFile does to a file that nobody works on what a server would at its start with the log
-// of writes, and with refreshes that another one left beside it.
-func settleFile(ctx context.Context, path string) error {
-	if err := takeLog(path); err != nil {
-		return err
+// take does to a file that nobody works on what a server would at its start: it takes the lock
+// and the log of writes, and brings back refreshes that another one left beside it.
+func (s *copySide) take(ctx context.Context) (done func(), err error) {
+	if s.lock, err = lockFor(s.path); err != nil {
+		return nil, err
 	}
+	if done, err = takeLog(s.path); err != nil {
+		return nil, err
+	}
+	if err := settleFile(ctx, s.path); err != nil {
+		done()
+		return nil, err
+	}
+	return done, nil
+}
+
+// settleFile brings back refreshes that were left beside a file.
+func settleFile(ctx context.Context, path string) error {
 	moved, spent, err := leftBeside(path)
 	if err != nil || moved == nil {
 		return err
@@ -101,10 +112,9 @@ func OpenAlone(ctx context.Context, path string) (engine.CopySide, error) {
 		return nil, err
 	}
 	s := &copySide{path: path}
-	if s.lock, err = lockFor(path); err != nil {
-		return nil, err
-	}
-	if err = settleFile(ctx, path); err == nil {
+	done, err := s.take(ctx)
+	if err == nil {
+		defer done()
 		err = closeIndex(path)
 	}
 	if err == nil {

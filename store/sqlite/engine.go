@@ -59,9 +59,11 @@ func (e *Engine) open(ctx context.Context) error {
 		if err := e.files.lockAll(path, e.Log); err != nil {
 			return err
 		}
-		if err := takeLog(path); err != nil {
+		done, err := takeLog(path)
+		if err != nil {
 			return err
 		}
+		defer done()
 	}
 	dsn := DSN(path)
 	db, err := Connect(dsn + "&_txlock=immediate")

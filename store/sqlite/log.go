@@ -18,26 +18,44 @@ import (
 // it. A log that is damaged before its end is refused (decision T18). What it says is written
 // once more, in place, and synced (decision T19): where a sync failed in the process before, the
 // system shows what was to be synced, and does not write it any more, whatever is synced later.
-// When the power goes it is missing, and with it all that was written behind it.
-func takeLog(path string) error {
+// When the power goes it is missing, and with it all that was written behind it. What is read of
+// it from then on is compared with that; done is called when SQLite has it open.
+func takeLog(path string) (done func(), err error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real // beside which SQLite has the log
 	}
-	path += "-wal"
+	if path, err = filepath.Abs(path + "-wal"); err != nil {
+		return nil, fmt.Errorf("database: %w", err)
+	}
 	f, size, err := openLog(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && f == nil {
-		return nil
+		return func() {}, nil
 	} else if err != nil {
-		return fmt.Errorf("database: cannot open %s: %w", path, err)
+		return nil, fmt.Errorf("database: cannot open %s: %w", path, err)
 	}
-	end, err := logEnd(f, size)
-	if err == nil {
-		err = writeAgain(f, end)
+	wrote := wroteTo(path)
+	done = func() { wrote.leave(path) }
+	if err = errors.Join(secure(f, size, wrote), f.Close()); err != nil {
+		done()
+		return nil, fmt.Errorf("database: %s: %w", path, err)
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("database: %s: %w", path, err)
+	return done, nil
+}
+
+// secure has what a log says on the disk, as it was before.
+func secure(f writtenFile, size int64, wrote *written) error {
+	end, err := logEnd(f, size, func(int64, []byte) {})
+	if err != nil || end == 0 {
+		return err
 	}
-	return nil
+	if err := writeAgain(f, end); err != nil {
+		return err
+	}
+	again, err := logEnd(f, size, wrote.note)
+	if err == nil && again != end {
+		err = fmt.Errorf("%w: the disk has not kept what was written", engine.ErrDamaged)
+	}
+	return err
 }
 
 // writtenFile is a file of the system, or of the disk of a test.
@@ -46,11 +64,21 @@ type writtenFile interface {
 	io.WriterAt
 	io.Closer
 	Sync() error
+	Forget(off, n int64) // has the next read ask the disk
 }
 
 type diskFile struct{ vfs.File }
 
 func (f diskFile) Sync() error { return f.File.Sync(vfs.SYNC_FULL) }
+func (f diskFile) Forget(off, n int64) {
+	if at, ok := f.File.(interface{ Forget(off, n int64) }); ok {
+		at.Forget(off, n)
+	}
+}
+
+type systemFile struct{ *os.File }
+
+func (f systemFile) Forget(off, n int64) { forget(f.Fd(), off, n) }
 
 // openLog opens the file, on the disk that it is on; it gives none where none is.
 func openLog(path string) (writtenFile, int64, error) {
@@ -74,32 +102,33 @@ func openLog(path string) (writtenFile, int64, error) {
 		f.Close()
 		return nil, 0, err
 	}
-	return f, info.Size(), nil
+	return systemFile{f}, info.Size(), nil
 }
 
-// writeAgain writes what is there until end as it is, and syncs it.
+// writeAgain writes what is there until end as it is and syncs it; what is read of it then comes
+// from the disk.
 func writeAgain(f writtenFile, end int64) error {
-	if end == 0 {
-		return nil
-	}
 	b := make([]byte, readBack)
-	for off := int64(0); off < end; off += int64(len(b)) {
-		b = b[:min(int64(len(b)), end-off)]
-		if _, err := f.ReadAt(b, off); err != nil {
+	for off := int64(0); off < end; off += readBack {
+		part := b[:min(readBack, end-off)]
+		if _, err := f.ReadAt(part, off); err != nil {
 			return err
 		}
-		if _, err := f.WriteAt(b, off); err != nil {
+		if _, err := f.WriteAt(part, off); err != nil {
 			return err
 		}
 	}
-	return f.Sync()
+	err := f.Sync()
+	f.Forget(0, end)
+	return err
 }
 
 // logEnd gives how many bytes of a log SQLite reads, up to the last commit, and ErrDamaged of one
-// that it would end too early. It takes the first frame with a wrong sum for the end, which is right of what was under
-// way when the power went: the last commit. Where one commit goes on from another behind that
-// frame, what was there had been synced, and acknowledged.
-func logEnd(f io.ReaderAt, size int64) (int64, error) {
+// that it would end too early. It takes the first frame with a wrong sum for the end, which is
+// right of what was under way when the power went: the last commit. Where one commit goes on from
+// another behind that frame, what was there had been synced, and acknowledged. Each page before
+// that frame is given to note.
+func logEnd(f io.ReaderAt, size int64, note func(off int64, page []byte)) (int64, error) {
 	header := make([]byte, logHeader)
 	if size < logHeader {
 		return 0, nil
@@ -117,7 +146,7 @@ func logEnd(f io.ReaderAt, size int64) (int64, error) {
 		case binary.BigEndian.Uint32(header[8:]) != pageSize:
 			return size, nil // no log of ours, as it says
 		}
-		end, err := s.scan(f, size)
+		end, err := s.scan(f, size, note)
 		if err != nil || end > 0 {
 			return end, err
 		}
@@ -150,8 +179,11 @@ type logScan struct {
 	broken int64  // where the log ends for SQLite; less than 0 before that
 }
 
+// sectorSize is the least that a disk writes whole.
+const sectorSize = 512
+
 // scan gives where the last commit ends, 0 where there is none.
-func (s *logScan) scan(f io.ReaderAt, size int64) (end int64, err error) {
+func (s *logScan) scan(f io.ReaderAt, size int64, note func(off int64, page []byte)) (end int64, err error) {
 	b := make([]byte, logFrame+pageSize)
 	for off := int64(logHeader); off+int64(len(b)) <= size; off += int64(len(b)) {
 		if _, err := f.ReadAt(b, off); err != nil {
@@ -163,8 +195,13 @@ func (s *logScan) scan(f io.ReaderAt, size int64) (end int64, err error) {
 			return 0, fmt.Errorf("%w at byte %d: whole commits are behind it", engine.ErrDamaged, s.broken)
 		case !goesOn && s.broken < 0:
 			s.broken = off
+		case s.broken < 0:
+			note(off+logFrame, b[logFrame:])
 		}
-		s.commit = binary.BigEndian.Uint32(b[4:]) != 0 && almost(string(b[8:16]), s.salts)
+		// A header that two sectors share may be half of what was under way and half of what lay
+		// there before, of a commit that was longer.
+		torn := !goesOn && off%sectorSize > sectorSize-logFrame
+		s.commit = binary.BigEndian.Uint32(b[4:]) != 0 && almost(string(b[8:16]), s.salts) && !torn
 		if s.commit && s.broken < 0 {
 			end = off + int64(len(b))
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"hash/maphash"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -52,7 +53,9 @@ func logOf(order binary.ByteOrder, salts string, commits ...int) []byte {
 
 const salts, otherSalts = "\x00\x00\x00\x07abcd", "\x00\x00\x00\x06wxyz"
 
-func endOf(log []byte) (int64, error) { return logEnd(bytes.NewReader(log), int64(len(log))) }
+func endOf(log []byte) (int64, error) {
+	return logEnd(bytes.NewReader(log), int64(len(log)), func(int64, []byte) {})
+}
 
 // frames is where so many frames of a log end.
 func frames(n int) int64 { return logHeader + int64(n)*oneFrame }
@@ -66,6 +69,13 @@ func TestLogEnd(t *testing.T) {
 		log = bytes.Clone(log)
 		change(log)
 		return log
+	}
+	// A longer commit was under way when the power went, then a shorter one on it: of that the
+	// disk has what comes before the end of a sector, in the midst of the header.
+	torn := func(at, cut int) []byte {
+		log := logOf(binary.LittleEndian, salts, 1, at-1, 4)
+		shorter := logOf(binary.LittleEndian, salts, 1, at-1, 1)
+		return append(shorter[:int(frames(at))+cut], log[int(frames(at))+cut:]...)
 	}
 	otherPages := with(whole, func(b []byte) {
 		binary.BigEndian.PutUint32(b[8:], 512)
@@ -93,6 +103,8 @@ func TestLogEnd(t *testing.T) {
 		{"of the last commit only the end is there", with(over(whole), func(b []byte) { copy(b[frames(3):frames(4)], before[frames(3):]) }), frames(3)},
 		{"the end of the last commit has another bit", with(whole, func(b []byte) { b[len(b)-1] ^= 1 }), frames(3)},
 		{"the header and the only commit", with(logOf(binary.LittleEndian, salts, 3), func(b []byte) { b[4] ^= 1 }), 0},
+		{"half a header, before the salts", torn(41, 8), frames(41)},
+		{"half a header, before the sum", torn(62, 16), frames(62)},
 		{"pages of another size", otherPages, int64(len(otherPages))},
 		{"zeros", make([]byte, 3*oneFrame), 0},
 	} {
@@ -151,15 +163,20 @@ type memory struct {
 	wrote  []byte // what was, from its start on
 	synced int
 	fails  string
+	forgot int64
 }
 
 var errOfDisk = errors.New("the disk says no")
 
 func (m *memory) ReadAt(b []byte, off int64) (int, error) {
-	if m.fails == "read" && off > 0 {
+	if m.fails == "read" && off > 0 || m.fails == "read again" && m.forgot > 0 {
 		return 0, errOfDisk
 	}
-	return m.Reader.ReadAt(b, off)
+	n, err := m.Reader.ReadAt(b, off)
+	if m.forgot > 0 && (m.fails == "other" && off == frames(20) || m.fails == "end" && off == frames(149)) {
+		b[7] ^= 1
+	}
+	return n, err
 }
 
 func (m *memory) WriteAt(b []byte, off int64) (int, error) {
@@ -181,27 +198,60 @@ func (m *memory) Sync() error {
 	return nil
 }
 
+func (m *memory) Forget(off, n int64) {
+	if off == 0 && m.synced > 0 {
+		m.forgot = n
+	}
+}
+
 func (m *memory) Close() error { return nil }
 
-// What a log says is written once more, as it is and to its end, and synced.
-func TestWriteAgain(t *testing.T) {
-	log := logOf(binary.LittleEndian, salts, 200)
-	for _, end := range []int64{0, logHeader, frames(1), readBack, frames(150), int64(len(log))} {
-		m := &memory{Reader: bytes.NewReader(log)}
-		if err := writeAgain(m, end); err != nil || !bytes.Equal(m.wrote, log[:end]) {
-			t.Errorf("to %d: %v, %d bytes", end, err, len(m.wrote))
+// What a log says is written once more, as it is and to its end, synced, read back from the disk,
+// and remembered.
+func TestSecure(t *testing.T) {
+	secured := func(log []byte, fails string) (*memory, *written, error) {
+		m, w := &memory{Reader: bytes.NewReader(log), fails: fails}, &written{seed: maphash.MakeSeed(), sums: map[int64]uint64{}}
+		return m, w, secure(m, int64(len(log)), w)
+	}
+	for _, n := range []int{1, 2, 63, 64, 200} {
+		log := logOf(binary.LittleEndian, salts, n)
+		end := len(log)
+		log = append(log, logOf(binary.LittleEndian, otherSalts, 3)...)
+		m, w, err := secured(log, "")
+		if err != nil || !bytes.Equal(m.wrote, log[:end]) || m.synced != 1 || m.forgot != int64(end) {
+			t.Errorf("%d frames: %v, %d bytes, synced %d times, %d asked of the disk", n, err, len(m.wrote), m.synced, m.forgot)
 		}
-		if want := min(end, 1); int64(m.synced) != want {
-			t.Errorf("to %d: synced %d times", end, m.synced)
+		for i := range n {
+			at := frames(i) + logFrame
+			if w.sums[at] != maphash.Bytes(w.seed, log[at:][:pageSize]) {
+				t.Errorf("%d frames: another page is remembered at %d", n, at)
+			}
+		}
+		if len(w.sums) != n {
+			t.Errorf("%d frames: %d pages are remembered", n, len(w.sums))
 		}
 	}
-	for _, fails := range []string{"read", "write", "sync"} {
-		if err := writeAgain(&memory{Reader: bytes.NewReader(log), fails: fails}, frames(150)); !errors.Is(err, errOfDisk) {
-			t.Errorf("%s fails: %v", fails, err)
+	for _, log := range [][]byte{nil, logOf(binary.LittleEndian, salts), logOf(binary.LittleEndian, salts, 3)[:frames(2)]} {
+		if m, w, err := secured(log, "write"); err != nil || m.wrote != nil || m.synced > 0 || len(w.sums) > 0 {
+			t.Errorf("nothing counts in %d bytes: %v, %d bytes written, synced %d times", len(log), err, len(m.wrote), m.synced)
 		}
 	}
-	if end, err := logEnd(&memory{Reader: bytes.NewReader(log), fails: "read"}, int64(len(log))); !errors.Is(err, errOfDisk) || end != 0 {
-		t.Errorf("reading fails: %d %v", end, err)
+	log := logOf(binary.LittleEndian, salts, 100, 50)
+	for fails, want := range map[string]error{"read": errOfDisk, "write": errOfDisk, "sync": errOfDisk, "read again": errOfDisk, "other": engine.ErrDamaged, "end": engine.ErrDamaged} {
+		if _, _, err := secured(log, fails); !errors.Is(err, want) {
+			t.Errorf("%s: %v", fails, err)
+		}
+	}
+	log[frames(3)] ^= 1
+	if m, _, err := secured(log, ""); !errors.Is(err, engine.ErrDamaged) || m.wrote != nil {
+		t.Errorf("harmed: %v, %d bytes written", err, len(m.wrote))
+	}
+	full := &written{seed: maphash.MakeSeed(), sums: map[int64]uint64{}}
+	for n := range int64(maxSums + 3) {
+		full.note(n, nil)
+	}
+	if len(full.sums) != maxSums {
+		t.Errorf("%d pages are remembered", len(full.sums))
 	}
 }
 
@@ -215,9 +265,17 @@ func TestTakeLog(t *testing.T) {
 	}
 	take := func() error {
 		t.Helper()
-		err, linked := takeLog(path), takeLog(link)
+		done, err := takeLog(path)
+		again, linked := takeLog(link)
 		if (err == nil) != (linked == nil) {
 			t.Errorf("%v, and by a link %v", err, linked)
+		}
+		if err == nil {
+			done()
+			again()
+		}
+		if allFiles[path+"-wal"] != nil {
+			t.Error("it is not given back")
 		}
 		return err
 	}

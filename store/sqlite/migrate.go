@@ -31,7 +31,12 @@ func Migrate(ctx context.Context, o schema.Options) (from, to int, err error) {
 	if from > o.Newest() {
 		return from, from, info.CheckSchema()
 	}
-	if err := errors.Join(takeLog(o.Path), closeIndex(o.Path)); err != nil {
+	done, err := takeLog(o.Path)
+	if err != nil {
+		return from, from, err
+	}
+	defer done()
+	if err := closeIndex(o.Path); err != nil {
 		return from, from, err
 	}
 	db, err := sql.Open("sqlite3", DSN(o.Path)+"&_txlock=immediate")
