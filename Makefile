@@ -147,7 +147,7 @@ activity: setup
 fuzz:
 	@bash scripts/fuzz.sh $(FUZZTIME)
 
-# An hour for each of three targets or four, other ones each night: within 22 nights all had one.
+# An hour for each of three targets, other ones each night: within 22 nights all had one.
 fuzz-nightly:
 	@PART=$$(($$(date +%s) / 86400 % 22))/22 bash scripts/fuzz.sh 1h
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
+	"syscall"
 
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -44,6 +45,8 @@ func OpenError(err error) error {
 		return fault.CannotOpen("restore a backup: grantkeeper backup restore FILE", "%v", err)
 	case errors.Is(err, store.ErrForeign):
 		return fault.CannotOpen("name another file, or move it away: an empty database is made where there is none", "%v", err)
+	case errors.Is(err, syscall.EIO):
+		return fault.CannotOpen("see the system's log about its disk", "%v", err)
 	}
 	return fault.CannotOpen("see that the folder exists, that this user may write in it, and that its disk has room and is not read-only", "%v", err)
 }

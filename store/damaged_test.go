@@ -150,23 +150,12 @@ func TestHarmedLogAtEveryDoor(t *testing.T) {
 	if err := errors.Join(os.WriteFile(path, file, 0o600), os.WriteFile(path+"-wal", log, 0o600), os.Symlink(path, link)); err != nil {
 		t.Fatal(err)
 	}
-	for door, open := range map[string]func(path string) error{
-		"open": func(path string) error {
-			_, err := Open(ctx, Options{Path: path, Ring: h.ring})
-			return err
-		},
-		"migrate": func(path string) error {
-			_, _, err := Migrate(ctx, MigrateOptions{Path: path, Ring: h.ring})
-			return err
-		},
-		"copy": func(path string) error {
-			return Copy(ctx, CopyOptions{From: Place{Path: path}, To: Place{Path: filepath.Join(dir, "copy.db")}, Ring: h.ring})
-		},
-		"replace lost keys": func(path string) error {
-			_, err := ReplaceLost(ctx, LostOptions{At: Place{Path: path}})
-			return err
-		},
-	} {
+	doors := doorsOf(h, dir)
+	doors["inspect"] = func(path string) error {
+		_, err := Inspect(ctx, path)
+		return err
+	}
+	for door, open := range doors {
 		for _, name := range []string{path, link} {
 			if err := open(name); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), path+"-wal: ") {
 				t.Errorf("%s %s: %v", door, filepath.Base(name), err)

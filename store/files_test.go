@@ -197,8 +197,11 @@ func TestOneServerByAnyName(t *testing.T) {
 		if err := link(h.path, to); err != nil {
 			t.Fatal(name, err)
 		}
-		if _, err := Open(ctx, Options{Path: to, Ring: h.ring}); !errors.Is(err, ErrInUse) {
-			t.Errorf("%s: %v, want that it is in use", name, err)
+		for door, open := range doorsOf(h, t.TempDir()) {
+			// Beside a hard link lies no log, and what is not yet in the file is not there.
+			if err := open(to); !errors.Is(err, ErrInUse) && (name != "link" || !errors.Is(err, ErrEmpty)) {
+				t.Errorf("%s by %s: %v, want that it is in use", door, name, err)
+			}
 		}
 	}
 	if err := os.Remove(h.path + ".lock"); err != nil {
@@ -206,6 +209,38 @@ func TestOneServerByAnyName(t *testing.T) {
 	}
 	if _, err := Open(ctx, Options{Path: h.path, Ring: h.ring}); !errors.Is(err, ErrInUse) {
 		t.Errorf("without its lock: %v, want that it is in use", err)
+	}
+}
+
+// doorsOf are all who have a file to themselves.
+func doorsOf(h house, dir string) map[string]func(path string) error {
+	return map[string]func(path string) error{
+		"open": func(path string) error {
+			_, err := Open(ctx, Options{Path: path, Ring: h.ring})
+			return err
+		},
+		"migrate": func(path string) error {
+			_, _, err := Migrate(ctx, MigrateOptions{Path: path, Ring: h.ring})
+			return err
+		},
+		"copy": func(path string) error {
+			return Copy(ctx, CopyOptions{From: Place{Path: path}, To: Place{Path: filepath.Join(dir, "copy.db")}, Ring: h.ring})
+		},
+		"copy onto it": func(path string) error {
+			other := filepath.Join(dir, "other.db")
+			s, err := Open(ctx, Options{Path: other, Ring: h.ring})
+			if err != nil {
+				return err
+			}
+			if err := s.Close(); err != nil {
+				return err
+			}
+			return Copy(ctx, CopyOptions{From: Place{Path: other}, To: Place{Path: path}, Ring: h.ring})
+		},
+		"replace lost keys": func(path string) error {
+			_, err := ReplaceLost(ctx, LostOptions{At: Place{Path: path}})
+			return err
+		},
 	}
 }
 

@@ -185,9 +185,14 @@ func leftBeside(path string) (moved map[approval.ID]engine.Transition, spent map
 	defer done()
 	conn, err := openBeside(name)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, cannotOpen(name, err)
 	}
 	defer conn.Close()
+	defer func() {
+		if err != nil {
+			err = cannotOpen(name, err)
+		}
+	}()
 	tables := 0
 	l := loader{conn: conn}
 	if err := l.each(`SELECT COUNT(*) FROM sqlite_master WHERE name IN ('moved', 'spent')`, func(st *sqlite3.Stmt) error {
@@ -260,7 +265,7 @@ func (e *Engine) bringBackLeft(ctx context.Context) error {
 	}
 	moved, spent, err := leftBeside(path)
 	if err != nil {
-		return cannotOpen(path+besideSuffix, err)
+		return err
 	}
 	err = e.Writer.atStart(ctx, func(tx *engine.Tx) error { return bringBack(writerTx{tx}.exec, moved, spent) })
 	if err != nil {

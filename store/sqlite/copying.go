@@ -21,7 +21,7 @@ import (
 // copySide is a file of a copy.
 type copySide struct {
 	path string
-	lock *os.File // which a server would hold
+	lock fileLock
 	db   *sql.DB
 	conn *sql.Conn
 }
@@ -174,6 +174,11 @@ func (s *copySide) unfinished(ctx context.Context) error {
 	if refuseForeign(s.path) != nil {
 		return fmt.Errorf("database: %s: %w", s.path, engine.ErrNotEmpty)
 	}
+	done, err := takeLog(s.path) // a server's file may be named by mistake
+	if err != nil {
+		return err
+	}
+	defer done()
 	db, err := Connect(FileURL(s.path, url.Values{"mode": {"rw"}}))
 	if err != nil {
 		return fmt.Errorf("database: %w", err)
@@ -288,8 +293,5 @@ func (s *copySide) Close() (err error) {
 	if s.db != nil {
 		err = errors.Join(err, s.db.Close())
 	}
-	if s.lock != nil {
-		err = errors.Join(err, s.lock.Close())
-	}
-	return err
+	return errors.Join(err, s.lock.Close())
 }

@@ -279,7 +279,7 @@ func (e *Engine) closeFiles() error {
 		}
 		errs = append(errs, e.Writer.Conn.Close(), e.Writer.db.Close())
 	}
-	return errors.Join(append(errs, e.files.close()...)...)
+	return errors.Join(append(errs, e.files.close())...)
 }
 
 // Size is that of the file and its log of writes; 0 in memory.

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 )
 
 // MovedFile is the cause of refusals while the embedded engine's files are not
@@ -23,14 +22,12 @@ type openFile struct {
 
 // files are those of a database on a disk; none in memory.
 type files struct {
-	lock *os.File
-	held *os.File // the database's own file
+	lock fileLock
 	all  []openFile
 }
 
 // lockAll keeps a second server off the database: both would believe that
-// their memory is the truth. The file itself is locked as well, which may have
-// another name: but not where SQLite would wait for that lock, as on BSD.
+// their memory is the truth.
 func (f *files) lockAll(path string, log *slog.Logger) (err error) {
 	if err := refuseForeign(path); err != nil {
 		return err
@@ -41,13 +38,10 @@ func (f *files) lockAll(path string, log *slog.Logger) (err error) {
 	if err := refuseParted(path); err != nil {
 		return err
 	}
-	if err := closeToOthers(path, log); err != nil || runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
+	if err := closeToOthers(path, log); err != nil {
 		return err
 	}
-	if f.held, err = os.Open(path); err != nil {
-		return fmt.Errorf("database: cannot open %s: %w", path, err)
-	}
-	return lock(f.held, path)
+	return f.lock.itself(path) // which may be new
 }
 
 // hold remembers what was opened: the database, its log of writes, and the
@@ -80,11 +74,4 @@ func (f *files) inPlace() error {
 	return nil
 }
 
-func (f *files) close() (errs []error) {
-	for _, one := range []*os.File{f.held, f.lock} {
-		if one != nil {
-			errs = append(errs, one.Close())
-		}
-	}
-	return errs
-}
+func (f *files) close() error { return f.lock.Close() }

@@ -47,6 +47,9 @@ func Inspect(ctx context.Context, path string) (Info, error) {
 	if err != nil {
 		return Info{}, fmt.Errorf("database: %w", err)
 	}
+	if err := lookAtLog(path); err != nil {
+		return Info{}, err
+	}
 	db, err := OpenReading(ctx, path)
 	if err != nil {
 		return Info{}, err

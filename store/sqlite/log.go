@@ -21,11 +21,8 @@ import (
 // When the power goes it is missing, and with it all that was written behind it. What is read of
 // it from then on is compared with that; done is called when SQLite has it open.
 func takeLog(path string) (done func(), err error) {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real // beside which SQLite has the log
-	}
-	if path, err = filepath.Abs(path + "-wal"); err != nil {
-		return nil, fmt.Errorf("database: %w", err)
+	if path, err = logOf(path); err != nil {
+		return nil, err
 	}
 	f, size, err := openLog(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && f == nil {
@@ -40,6 +37,40 @@ func takeLog(path string) (done func(), err error) {
 		return nil, fmt.Errorf("database: %s: %w", path, err)
 	}
 	return done, nil
+}
+
+// logOf names the log beside the file that a path leads to, as SQLite does.
+func logOf(path string) (string, error) {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	path, err := filepath.Abs(path + "-wal")
+	if err != nil {
+		return "", fmt.Errorf("database: %w", err)
+	}
+	return path, nil
+}
+
+// lookAtLog refuses a damaged log as takeLog does, and changes nothing. Who works on the file
+// writes the log meanwhile, and has looked at it.
+func lookAtLog(path string) error {
+	log, err := logOf(path)
+	if err != nil || inUse(path) {
+		return err
+	}
+	f, err := os.Open(log)
+	if err != nil {
+		return nil // opening the database says why
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("database: %s: %w", log, err)
+	}
+	if _, err := logEnd(f, info.Size(), func(int64, []byte) {}); err != nil && !inUse(path) {
+		return fmt.Errorf("database: %s: %w", log, err)
+	}
+	return nil
 }
 
 // secure has what a log says on the disk, as it was before.
@@ -136,13 +167,12 @@ func logEnd(f io.ReaderAt, size int64, note func(off int64, page []byte)) (int64
 	if _, err := f.ReadAt(header, 0); err != nil {
 		return 0, err
 	}
-	const logMagic = 0x377f0682
 	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
 		s := &logScan{order: order, salts: string(header[16:24]), broken: -1}
 		s.said, s.made = sumSaid(header[24:]), sumOf(order, logSum{}, header[:24])
 		switch {
-		case s.said != s.made, binary.BigEndian.Uint32(header)&^1 != logMagic: // its frames say which salts they have
-			s.broken, s.salts = 0, ""
+		case s.said != s.made, binary.BigEndian.Uint32(header)&^1 != logMagic:
+			s.broken, s.salts = 0, "" // those of the frames are what there is
 		case binary.BigEndian.Uint32(header[8:]) != pageSize:
 			return size, nil // no log of ours, as it says
 		}
@@ -172,15 +202,19 @@ func sumOf(order binary.ByteOrder, s logSum, b []byte) logSum {
 // A logScan goes through the frames of a log.
 type logScan struct {
 	order  binary.ByteOrder
-	salts  string // which the log's frames have; empty where they are not known
-	said   logSum // that the frame before has
-	made   logSum // that it has to have
-	commit bool   // the frame before ends one
+	salts  string // of the header; empty where that is broken
+	before string // the salts of the frame before
+	said   logSum // its sum
+	made   logSum // which that has to be
+	commit bool   // it ends one
 	broken int64  // where the log ends for SQLite; less than 0 before that
 }
 
-// sectorSize is the least that a disk writes whole.
-const sectorSize = 512
+const (
+	logMagic = 0x377f0682
+	// sectorSize is the least that a disk writes whole.
+	sectorSize = 512
+)
 
 // scan gives where the last commit ends, 0 where there is none.
 func (s *logScan) scan(f io.ReaderAt, size int64, note func(off int64, page []byte)) (end int64, err error) {
@@ -189,19 +223,19 @@ func (s *logScan) scan(f io.ReaderAt, size int64, note func(off int64, page []by
 		if _, err := f.ReadAt(b, off); err != nil {
 			return 0, err
 		}
-		goesOn := s.frame(b)
+		salts, goesOn := string(b[8:16]), s.goesOn(b)
 		switch {
-		case goesOn && s.broken >= 0 && s.commit:
+		case s.broken >= 0 && goesOn && s.commit && almost(salts, s.before) && s.counts(salts):
 			return 0, fmt.Errorf("%w at byte %d: whole commits are behind it", engine.ErrDamaged, s.broken)
-		case !goesOn && s.broken < 0:
-			s.broken = off
-		case s.broken < 0:
+		case s.broken < 0 && goesOn && salts == s.salts:
 			note(off+logFrame, b[logFrame:])
+		case s.broken < 0:
+			s.broken = off
 		}
 		// A header that two sectors share may be half of what was under way and half of what lay
 		// there before, of a commit that was longer.
 		torn := !goesOn && off%sectorSize > sectorSize-logFrame
-		s.commit = binary.BigEndian.Uint32(b[4:]) != 0 && almost(string(b[8:16]), s.salts) && !torn
+		s.commit, s.before = binary.BigEndian.Uint32(b[4:]) != 0 && !torn, salts
 		if s.commit && s.broken < 0 {
 			end = off + int64(len(b))
 		}
@@ -209,21 +243,25 @@ func (s *logScan) scan(f io.ReaderAt, size int64, note func(off int64, page []by
 	return end, nil
 }
 
-// frame reports whether a frame goes on from the one before, by what that said its sum is or by
+// goesOn reports whether a frame goes on from the one before, by what that said its sum is or by
 // what it has to be: one of the two may be what is harmed.
-func (s *logScan) frame(b []byte) bool {
-	if s.salts == "" {
-		s.salts = string(b[8:16])
-	}
+func (s *logScan) goesOn(b []byte) bool {
 	said := sumSaid(b[16:])
 	made := sumOf(s.order, sumOf(s.order, s.said, b[:8]), b[logFrame:])
 	is := said == made || s.made != s.said && said == sumOf(s.order, sumOf(s.order, s.made, b[:8]), b[logFrame:])
 	s.said, s.made = said, made
-	return is && string(b[8:16]) == s.salts
+	return is
 }
 
-// almost reports whether salts are the same but for one byte, which may be harmed: no sum is
-// made of them. Those of a log that began anew differ in more.
+// counts reports whether frames with these salts were written since the log began, and do not
+// lie there from before: those of the header, or of one that came after it and was not written.
+func (s *logScan) counts(salts string) bool {
+	first := func(salts string) uint32 { return binary.BigEndian.Uint32([]byte(salts)) }
+	return s.salts == "" || salts == s.salts || first(salts) == first(s.salts)+1
+}
+
+// almost reports whether the salts of two frames are the same but for one byte, which may be
+// harmed: no sum is made of them. Those of a log that began anew differ in more.
 func almost(a, b string) bool {
 	differ := 0
 	for i := range len(a) {

@@ -16,8 +16,8 @@ import (
 
 const oneFrame = logFrame + pageSize
 
-// logOf makes a log of writes, of commits with so many frames each.
-func logOf(order binary.ByteOrder, salts string, commits ...int) []byte {
+// aLog makes a log of writes, of commits with so many frames each.
+func aLog(order binary.ByteOrder, salts string, commits ...int) []byte {
 	b := make([]byte, logHeader)
 	binary.BigEndian.PutUint32(b, 0x377f0682)
 	if order == binary.BigEndian {
@@ -62,8 +62,8 @@ func frames(n int) int64 { return logHeader + int64(n)*oneFrame }
 
 // The end of a log is where SQLite takes it to be.
 func TestLogEnd(t *testing.T) {
-	whole := logOf(binary.LittleEndian, salts, 2, 1, 3)
-	before := logOf(binary.LittleEndian, otherSalts, 1, 1, 1, 1, 1, 1, 1, 1)
+	whole := aLog(binary.LittleEndian, salts, 2, 1, 3)
+	before := aLog(binary.LittleEndian, otherSalts, 1, 1, 1, 1, 1, 1, 1, 1)
 	over := func(log []byte) []byte { return append(bytes.Clone(log), before[len(log):]...) }
 	with := func(log []byte, change func(log []byte)) []byte {
 		log = bytes.Clone(log)
@@ -73,8 +73,8 @@ func TestLogEnd(t *testing.T) {
 	// A longer commit was under way when the power went, then a shorter one on it: of that the
 	// disk has what comes before the end of a sector, in the midst of the header.
 	torn := func(at, cut int) []byte {
-		log := logOf(binary.LittleEndian, salts, 1, at-1, 4)
-		shorter := logOf(binary.LittleEndian, salts, 1, at-1, 1)
+		log := aLog(binary.LittleEndian, salts, 1, at-1, 4)
+		shorter := aLog(binary.LittleEndian, salts, 1, at-1, 1)
 		return append(shorter[:int(frames(at))+cut], log[int(frames(at))+cut:]...)
 	}
 	otherPages := with(whole, func(b []byte) {
@@ -95,14 +95,14 @@ func TestLogEnd(t *testing.T) {
 		{"a commit", whole[:frames(2)], frames(2)},
 		{"less than a commit", whole[:frames(2)-1], 0},
 		{"whole", whole, frames(6)},
-		{"of a machine with the other order", logOf(binary.BigEndian, salts, 2, 1), frames(3)},
+		{"of a machine with the other order", aLog(binary.BigEndian, salts, 2, 1), frames(3)},
 		{"and a part of a frame", whole[:frames(5)+oneFrame-1], frames(3)},
 		{"and a commit under way", whole[:frames(4)], frames(3)},
 		{"on one that was there before", over(whole), frames(6)},
 		{"a commit under way, on one that was there before", over(whole[:frames(4)]), frames(3)},
 		{"of the last commit only the end is there", with(over(whole), func(b []byte) { copy(b[frames(3):frames(4)], before[frames(3):]) }), frames(3)},
 		{"the end of the last commit has another bit", with(whole, func(b []byte) { b[len(b)-1] ^= 1 }), frames(3)},
-		{"the header and the only commit", with(logOf(binary.LittleEndian, salts, 3), func(b []byte) { b[4] ^= 1 }), 0},
+		{"the header and the only commit", with(aLog(binary.LittleEndian, salts, 3), func(b []byte) { b[4] ^= 1 }), 0},
 		{"half a header, before the salts", torn(41, 8), frames(41)},
 		{"half a header, before the sum", torn(62, 16), frames(62)},
 		{"pages of another size", otherPages, int64(len(otherPages))},
@@ -117,7 +117,7 @@ func TestLogEnd(t *testing.T) {
 // Whatever byte is harmed before the last commit, the log is not taken for one that ends there.
 func TestLogEndOfHarm(t *testing.T) {
 	for name, order := range map[string]binary.ByteOrder{"little": binary.LittleEndian, "big": binary.BigEndian} {
-		log := logOf(order, salts, 2, 1, 3)
+		log := aLog(order, salts, 2, 1, 3)
 		harmed := func(at int) {
 			t.Helper()
 			for _, bit := range []byte{1, 0x80} {
@@ -147,12 +147,37 @@ func TestLogEndOfHarm(t *testing.T) {
 			t.Fatalf("%s, as it was: %d %v", name, end, err)
 		}
 		// A whole frame that is another's, and one that was never written.
-		for _, lost := range [][]byte{make([]byte, oneFrame), logOf(order, otherSalts, 1)[logHeader:]} {
+		for _, lost := range [][]byte{make([]byte, oneFrame), aLog(order, otherSalts, 1)[logHeader:]} {
 			other := bytes.Clone(log)
 			copy(other[logHeader:], lost)
 			if _, err := endOf(other); !errors.Is(err, engine.ErrDamaged) || !strings.Contains(err.Error(), "at byte 32:") {
 				t.Errorf("%s, the first frame was not written: %v", name, err)
 			}
+		}
+	}
+}
+
+// What the log begins with may be missing as a whole, or be as it was before the log began anew.
+func TestLogEndOfALostBeginning(t *testing.T) {
+	for _, before := range []string{"\x00\x00\x00\x06wxyz", "\x00\x00\x00\x06abcd"} {
+		log, old := aLog(binary.LittleEndian, salts, 1, 1, 2, 1, 3), aLog(binary.LittleEndian, before, 1, 2, 1, 1, 3)
+		for name, lost := range map[string][]byte{"of before": old, "zeros": make([]byte, len(old))} {
+			for _, n := range []int{logHeader, logHeader + 8, sectorSize, pageSize, oneFrame, int(frames(1)), int(frames(1)) + 480} {
+				harmed := bytes.Clone(log)
+				copy(harmed[:n], lost)
+				if end, err := endOf(harmed); !errors.Is(err, engine.ErrDamaged) {
+					t.Errorf("the first %d bytes are %s: %d %v", n, name, end, err)
+				}
+			}
+		}
+		// A log that began anew and has no frame yet.
+		begun := append(bytes.Clone(log[:logHeader]), old[logHeader:]...)
+		if end, err := endOf(begun); err != nil || end != 0 {
+			t.Errorf("a header before what was there: %d %v", end, err)
+		}
+		begun = append(bytes.Clone(log[:frames(1)]), old[frames(1):]...)
+		if end, err := endOf(begun); err != nil || end != frames(1) {
+			t.Errorf("a commit before what was there: %d %v", end, err)
 		}
 	}
 }
@@ -214,9 +239,9 @@ func TestSecure(t *testing.T) {
 		return m, w, secure(m, int64(len(log)), w)
 	}
 	for _, n := range []int{1, 2, 63, 64, 200} {
-		log := logOf(binary.LittleEndian, salts, n)
+		log := aLog(binary.LittleEndian, salts, n)
 		end := len(log)
-		log = append(log, logOf(binary.LittleEndian, otherSalts, 3)...)
+		log = append(log, aLog(binary.LittleEndian, otherSalts, 3)...)
 		m, w, err := secured(log, "")
 		if err != nil || !bytes.Equal(m.wrote, log[:end]) || m.synced != 1 || m.forgot != int64(end) {
 			t.Errorf("%d frames: %v, %d bytes, synced %d times, %d asked of the disk", n, err, len(m.wrote), m.synced, m.forgot)
@@ -231,12 +256,12 @@ func TestSecure(t *testing.T) {
 			t.Errorf("%d frames: %d pages are remembered", n, len(w.sums))
 		}
 	}
-	for _, log := range [][]byte{nil, logOf(binary.LittleEndian, salts), logOf(binary.LittleEndian, salts, 3)[:frames(2)]} {
+	for _, log := range [][]byte{nil, aLog(binary.LittleEndian, salts), aLog(binary.LittleEndian, salts, 3)[:frames(2)]} {
 		if m, w, err := secured(log, "write"); err != nil || m.wrote != nil || m.synced > 0 || len(w.sums) > 0 {
 			t.Errorf("nothing counts in %d bytes: %v, %d bytes written, synced %d times", len(log), err, len(m.wrote), m.synced)
 		}
 	}
-	log := logOf(binary.LittleEndian, salts, 100, 50)
+	log := aLog(binary.LittleEndian, salts, 100, 50)
 	for fails, want := range map[string]error{"read": errOfDisk, "write": errOfDisk, "sync": errOfDisk, "read again": errOfDisk, "other": engine.ErrDamaged, "end": engine.ErrDamaged} {
 		if _, _, err := secured(log, fails); !errors.Is(err, want) {
 			t.Errorf("%s: %v", fails, err)
@@ -282,7 +307,7 @@ func TestTakeLog(t *testing.T) {
 	if err := take(); err != nil {
 		t.Errorf("no log: %v", err)
 	}
-	log := logOf(binary.LittleEndian, salts, 2, 1, 3)
+	log := aLog(binary.LittleEndian, salts, 2, 1, 3)
 	put := func(b []byte) {
 		t.Helper()
 		if err := os.WriteFile(path+"-wal", b, 0o600); err != nil {

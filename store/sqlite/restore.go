@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
@@ -142,18 +143,65 @@ func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 	return out, nil
 }
 
-// lockFor takes the lock that a server holds on its database.
-func lockFor(path string) (*os.File, error) {
-	f, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+// fileLock is what a server holds on its database: a file beside it, and the database itself,
+// which may have other names.
+type fileLock struct{ beside, file *os.File }
+
+// lockFor takes the lock that a server holds, of the database itself where there is one.
+func lockFor(path string) (l fileLock, err error) {
+	if l.beside, err = os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return fileLock{}, fmt.Errorf("database: %w", err)
+	}
+	_, _ = narrow(l.beside) // others could take it before
+	if err = lock(l.beside, path); err == nil {
+		err = l.itself(path)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("database: %w", err)
+		return fileLock{}, errors.Join(err, l.Close())
 	}
-	_, _ = narrow(f) // others could take it before
-	if err := lock(f, path); err != nil {
+	return l, nil
+}
+
+// itself locks the database, but not where SQLite would wait for that lock, as on BSD.
+func (l *fileLock) itself(path string) (err error) {
+	if l.file != nil || runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
+		return nil
+	}
+	l.file, err = os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("database: cannot open %s: %w", path, err)
+	}
+	return lock(l.file, path)
+}
+
+// inUse reports whether somebody has the lock, or may have it.
+func inUse(path string) bool {
+	for _, path := range []string{path + ".lock", path} {
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return true
+		}
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 		f.Close()
-		return nil, err
+		if err != nil {
+			return true
+		}
 	}
-	return f, nil
+	return false
+}
+
+func (l fileLock) Close() error {
+	var errs []error
+	for _, f := range []*os.File{l.file, l.beside} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // lock asks for a quarter of a second: a program that a process is about to start has that
