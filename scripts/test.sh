@@ -32,7 +32,7 @@ beside=$(mktemp -d)
 trap 'rm -rf "$beside" "${memory:-}"' EXIT
 
 # The longest come first, so that they run beside the others, and so do those that are built
-# otherwise. Many tests wait, for what they killed or for a page: three packages at once keep
+# otherwise. Many tests wait, for what they killed or for a page: several packages at once keep
 # two processors busy, and four tests of e2e, which has the most of them.
 # LC_ALL: test output may be any bytes, and awk must pass them through.
 {
@@ -53,7 +53,7 @@ trap 'rm -rf "$beside" "${memory:-}"' EXIT
 	e2e=$!
 	failed=0
 	mapfile -t others < <(go list ./... | grep -vxF "$(go list ./e2e "${pages[@]}")")
-	run . -race -p 2 "$@" ./e2e/faults ./store ./store/enginetest "${others[@]}" || failed=1
+	run . -race -p 3 "$@" ./e2e/faults ./store ./store/enginetest "${others[@]}" || failed=1
 	run . -race "$@" -run "$atonce" "${pages[@]}" || failed=1
 	wait $built || failed=1
 	wait $e2e || failed=1

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/store/engine"
@@ -198,4 +200,34 @@ func TestBringBack(t *testing.T) {
 			t.Errorf("%v", c.args)
 		}
 	}
+}
+
+// A long change rests for as long as it has worked, but only while others want to, and not for
+// long.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pace
+		rests := func(worked time.Duration, want time.Duration) {
+			t.Helper()
+			time.Sleep(worked)
+			begun := time.Now()
+			if p.rest(); time.Since(begun) != want {
+				t.Errorf("after %v of work: %v of rest, want %v", worked, time.Since(begun), want)
+			}
+		}
+		p.wanted.Store(true)
+		rests(time.Hour, 0) // no long change is under way
+		p.working = time.Now()
+		rests(paceWork-1, 0)
+		rests(1, paceWork) // since the last rest
+		rests(paceWork, 0) // nobody wants to
+		p.wanted.Store(true)
+		rests(paceWork-1, 0) // and that counted as a rest
+		rests(2, paceWork+1)
+		p.wanted.Store(true)
+		rests(time.Second, paceRest)
+		p.wanted.Store(true)
+		p.working = time.Time{}
+		rests(time.Second, 0)
+	})
 }

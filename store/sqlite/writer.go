@@ -33,6 +33,7 @@ type writer struct {
 	wide   bool // roomy is on
 	reader *sql.DB
 	beside beside
+	pace   pace // of a long change
 	log    walLog
 
 	operations sync.Pool // of those that move
@@ -97,8 +98,11 @@ func (w *writer) move(id approval.ID, m approval.Move, live bool, act engine.Act
 func (w *writer) run() {
 	batch := make([]*Operation, 0, engine.MaxBatch)
 	for {
-		batch = w.gather(batch[:0])
-		if err := w.settle(); err != nil && len(batch) > 0 {
+		err := w.settle() // before anything is taken that would wait for it
+		if batch = w.gather(batch[:0]); err != nil {
+			err = w.settle()
+		}
+		if err != nil && len(batch) > 0 {
 			refuse(batch, err)
 			continue
 		}
