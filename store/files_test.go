@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/store/sqlite"
 )
 
@@ -241,6 +242,91 @@ func doorsOf(h house, dir string) map[string]func(path string) error {
 			_, err := ReplaceLost(ctx, LostOptions{At: Place{Path: path}})
 			return err
 		},
+	}
+}
+
+// Whatever link leads to the files of a server that was killed, they are the same ones.
+func TestFilesByALink(t *testing.T) {
+	if !embedded() {
+		return
+	}
+	h := furnished(t)
+	ids := []approval.ID{h.live(t, h.answer(1)), h.live(t, h.answer(2))}
+	h.clock.add(time.Hour)
+	end := h.long(t, putAda) // beside which there is a file of refreshes
+	if v, err := h.refreshNow(ids[0], 1); v != approval.OK || err != nil {
+		t.Fatal(v, err)
+	}
+	path := h.leftAt(t)
+	if err := end(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	link, far := filepath.Join(dir, "link.db"), filepath.Join(dir, "far.db")
+	if err := errors.Join(os.Symlink(path, far), os.Symlink("far.db", link)); err != nil {
+		t.Fatal(err)
+	}
+	want, err := Inspect(ctx, path)
+	if err != nil || want.Approvals != 2 {
+		t.Fatal(want, err)
+	}
+	if got, err := Inspect(ctx, link); err != nil || got.Approvals != want.Approvals || !got.At.Equal(want.At) {
+		t.Errorf("by a link: %+v %v", got, err)
+	}
+	harmed := path + "-refreshes-wal"
+	whole, err := os.ReadFile(harmed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := bytes.Clone(whole)
+	other[logHeader+16] ^= 1
+	if err := os.WriteFile(harmed, other, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Inspect(ctx, link); !errors.Is(err, ErrDamaged) {
+		t.Errorf("harmed refreshes: %v", err)
+	}
+	if err := os.WriteFile(harmed, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(dir, "copied.db")
+	if err := Copy(ctx, CopyOptions{From: Place{Path: link}, To: Place{Path: copied}, Ring: h.ring}); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{copied, link} {
+		s, err := Open(ctx, Options{Path: path, Ring: h.ring, Now: h.clock.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, id := range ids {
+			if a, err := s.Check(ctx, id); err != nil || a.Approval.Generation != int64(2-i) {
+				t.Errorf("%s: approval %d: %+v %v", filepath.Base(path), i, a.Approval.State, err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A link that leads nowhere, with a log where it leads, is a log without its database.
+func TestALogByADanglingLink(t *testing.T) {
+	if !embedded() {
+		return
+	}
+	h, _, log, _, _ := asItLies(t)
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "grantkeeper.db"), filepath.Join(t.TempDir(), "link.db")
+	if err := errors.Join(os.WriteFile(path+"-wal", log, 0o600), os.Symlink(path, link)); err != nil {
+		t.Fatal(err)
+	}
+	for door, open := range doorsOf(h, dir) {
+		if err := open(link); !errors.Is(err, ErrParted) {
+			t.Errorf("%s: %v", door, err)
+		}
+		if is, err := os.ReadFile(path + "-wal"); err != nil || !bytes.Equal(is, log) {
+			t.Fatalf("%s: the log is not as it was: %v", door, err)
+		}
 	}
 }
 

@@ -345,11 +345,7 @@ func (w *writer) flush() error {
 	if err != nil || w.Options.Path == "" {
 		return err
 	}
-	real, err := filepath.EvalSymlinks(w.Options.Path)
-	if err != nil {
-		return err
-	}
-	log, err := os.OpenFile(real+"-wal", os.O_RDWR, 0)
+	log, err := os.OpenFile(w.Options.Path+"-wal", os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -75,6 +76,11 @@ type written struct {
 	seed maphash.Seed
 	sums map[int64]uint64
 	uses int
+
+	// unsynced are the places of pages of the database that were not read back since they were
+	// written, each with the number of that write.
+	unsynced map[int64]int64
+	writes   int64
 }
 
 var (
@@ -94,7 +100,7 @@ func wroteTo(path string) *written {
 	defer writing.Unlock()
 	w := allFiles[path]
 	if w == nil {
-		w = &written{seed: maphash.MakeSeed(), sums: map[int64]uint64{}}
+		w = &written{seed: maphash.MakeSeed(), sums: map[int64]uint64{}, unsynced: map[int64]int64{}}
 		allFiles[path] = w
 	}
 	w.uses++
@@ -108,8 +114,6 @@ type checkedFile struct {
 	wrote *written
 	main  bool
 	sums  bool // its pages end with a check sum
-
-	unsynced []int64 // places of pages of the database
 }
 
 func (f *checkedFile) Unwrap() vfs.File { return f.File }
@@ -185,7 +189,8 @@ func (f *checkedFile) WriteAt(b []byte, off int64) (int, error) {
 	if whole && err == nil && len(f.wrote.sums) < maxSums {
 		f.wrote.sums[off] = maphash.Bytes(f.wrote.seed, b)
 		if f.main {
-			f.unsynced = append(f.unsynced, off)
+			f.wrote.writes++
+			f.wrote.unsynced[off] = f.wrote.writes
 		}
 		return n, err
 	}
@@ -208,10 +213,16 @@ const readBack = 64 * pageSize
 // ask twice.
 const readGap = 5 * pageSize
 
-// Sync reads what it has made durable from the disk again. The log of writes keeps all of it
-// until that has been there: pages that are not are written once more.
+// Sync reads what it has made durable from the disk again, whichever connection has written it:
+// a checkpoint may copy a part on one, and the rest on another, which syncs all. The log of writes
+// keeps all of it until that has been there; where it is not, every sync fails from then on, and
+// the next start brings all of the log into the file once more.
 func (f *checkedFile) Sync(flags vfs.SyncFlag) error {
-	if err := f.File.Sync(flags); err != nil || len(f.unsynced) == 0 {
+	if !f.main {
+		return f.File.Sync(flags)
+	}
+	due := f.wrote.due()
+	if err := f.File.Sync(flags); err != nil || len(due) == 0 {
 		return err
 	}
 	drop, fetch := func(int64, int64) {}, func(int64, int64) {}
@@ -222,9 +233,7 @@ func (f *checkedFile) Sync(flags vfs.SyncFlag) error {
 		drop = func(off, n int64) { forget(at.Fd(), off, n) }
 		fetch = func(off, n int64) { readAhead(at.Fd(), off, n) }
 	}
-	slices.Sort(f.unsynced)
-	parts := partsOf(slices.Compact(f.unsynced))
-	f.unsynced = f.unsynced[:0]
+	parts := partsOf(slices.Sorted(maps.Keys(due)))
 	for _, p := range parts {
 		drop(p[0], p[len(p)-1]+pageSize-p[0])
 	}
@@ -242,8 +251,27 @@ func (f *checkedFile) Sync(flags vfs.SyncFlag) error {
 				return sqlite3.IOERR_DATA
 			}
 		}
+		f.wrote.readBack(p, due)
 	}
 	return nil
+}
+
+// due are the pages that have to be read back, with the numbers of their writes.
+func (w *written) due() map[int64]int64 {
+	w.Lock()
+	defer w.Unlock()
+	return maps.Clone(w.unsynced)
+}
+
+// readBack takes places out that were as written, unless somebody has written there since.
+func (w *written) readBack(places []int64, due map[int64]int64) {
+	w.Lock()
+	defer w.Unlock()
+	for _, off := range places {
+		if w.unsynced[off] == due[off] {
+			delete(w.unsynced, off)
+		}
+	}
 }
 
 // partsOf gives the places, in order, of pages that are read together.
@@ -278,6 +306,11 @@ func (f *checkedFile) Truncate(to int64) error {
 	for off := range f.wrote.sums {
 		if off+pageSize > to {
 			delete(f.wrote.sums, off)
+		}
+	}
+	for off := range f.wrote.unsynced {
+		if off+pageSize > to {
+			delete(f.wrote.unsynced, off)
 		}
 	}
 	f.wrote.Unlock()

@@ -24,10 +24,12 @@ type copySide struct {
 	lock fileLock
 	db   *sql.DB
 	conn *sql.Conn
+	done func() // with what is known of its log
 }
 
 // CopyFrom opens a file to be copied: ErrInUse while a server works on it.
 func CopyFrom(ctx context.Context, path string, ring *token.Ring) (engine.CopySide, error) {
+	path = realPath(path)
 	info, err := Inspect(ctx, path) // before anything is made where there is nothing
 	if err != nil {
 		return nil, err
@@ -39,9 +41,7 @@ func CopyFrom(ctx context.Context, path string, ring *token.Ring) (engine.CopySi
 		return nil, err
 	}
 	s := &copySide{path: path}
-	done, err := s.take(ctx)
-	if err == nil {
-		defer done()
+	if err = s.take(ctx); err == nil {
 		s.db, err = OpenReading(ctx, path)
 	}
 	if err == nil {
@@ -55,18 +55,14 @@ func CopyFrom(ctx context.Context, path string, ring *token.Ring) (engine.CopySi
 
 // take does to a file that nobody works on what a server would at its start: it takes the lock
 // and the log of writes, and brings back refreshes that another one left beside it.
-func (s *copySide) take(ctx context.Context) (done func(), err error) {
+func (s *copySide) take(ctx context.Context) (err error) {
 	if s.lock, err = lockFor(s.path); err != nil {
-		return nil, err
+		return err
 	}
-	if done, err = takeLog(s.path); err != nil {
-		return nil, err
+	if s.done, err = takeLog(s.path); err != nil {
+		return err
 	}
-	if err := settleFile(ctx, s.path); err != nil {
-		done()
-		return nil, err
-	}
-	return done, nil
+	return settleFile(ctx, s.path)
 }
 
 // settleFile brings back refreshes that were left beside a file.
@@ -104,6 +100,7 @@ func (tx fileTx) exec(text string, args ...any) error {
 // OpenAlone opens a file whose keys nobody asks for, for one transaction: ErrInUse while a
 // server works on it.
 func OpenAlone(ctx context.Context, path string) (engine.CopySide, error) {
+	path = realPath(path)
 	info, err := Inspect(ctx, path)
 	if err == nil {
 		err = info.CheckSchema()
@@ -112,9 +109,7 @@ func OpenAlone(ctx context.Context, path string) (engine.CopySide, error) {
 		return nil, err
 	}
 	s := &copySide{path: path}
-	done, err := s.take(ctx)
-	if err == nil {
-		defer done()
+	if err = s.take(ctx); err == nil {
 		err = closeIndex(path)
 	}
 	if err == nil {
@@ -132,6 +127,7 @@ func OpenAlone(ctx context.Context, path string) (engine.CopySide, error) {
 // CopyTo makes the file of a copy. ErrNotEmpty refuses to touch another one; one that was
 // begun and not finished is made anew.
 func CopyTo(ctx context.Context, path, release string) (engine.CopySide, error) {
+	path = realPath(path)
 	s := &copySide{path: path}
 	var err error
 	if s.lock, err = lockFor(path); err != nil {
@@ -292,6 +288,9 @@ func (s *copySide) Close() (err error) {
 	}
 	if s.db != nil {
 		err = errors.Join(err, s.db.Close())
+	}
+	if s.done != nil {
+		s.done()
 	}
 	return errors.Join(err, s.lock.Close())
 }

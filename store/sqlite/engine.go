@@ -38,6 +38,7 @@ type Engine struct {
 
 // Open opens a file, or a database in memory.
 func Open(ctx context.Context, env *engine.Env) (engine.Engine, error) {
+	env.Options.Path = realPath(env.Options.Path)
 	if env.Options.Migrate && env.Options.Path != "" {
 		if err := migrateAtStart(ctx, env); err != nil {
 			return nil, err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 )
 
 // MovedFile is the cause of refusals while the embedded engine's files are not
@@ -47,11 +46,7 @@ func (f *files) lockAll(path string, log *slog.Logger) (err error) {
 // hold remembers what was opened: the database, its log of writes, and the
 // lock that keeps a second server off it.
 func (f *files) hold(path string) error {
-	real, err := filepath.EvalSymlinks(path) // beside which SQLite has the log
-	if err != nil {
-		return fmt.Errorf("database: %w", err)
-	}
-	for _, path := range []string{path, real + "-wal", path + ".lock"} {
+	for _, path := range []string{path, path + "-wal", path + ".lock"} {
 		info, err := os.Stat(path)
 		if err != nil {
 			return fmt.Errorf("database: %w", err)

@@ -20,6 +20,28 @@ import (
 // hashes of passwords and sessions, and whoever can read its files can lock them.
 const Others = 0o077
 
+// realPath is where a path leads, also where nothing is yet: what belongs to a database lies beside
+// the file itself, whatever links lead to it.
+func realPath(path string) string {
+	if path == "" {
+		return path // in memory
+	}
+	for range 40 {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			return real
+		}
+		to, err := os.Readlink(path)
+		if err != nil {
+			return path // no link, or whoever opens it says why
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = to
+	}
+	return path
+}
+
 // refuseForeign refuses a file that is something else before anything is done to it.
 func refuseForeign(path string) error {
 	const start = "SQLite format 3\x00"
@@ -68,9 +90,6 @@ func closeToOthers(path string, log *slog.Logger) error {
 // owner and mode from then on: SQLite would make it by the umask. The log itself,
 // and a journal, get the mode of the file that fileURL names.
 func closeIndex(path string) error {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real // beside which SQLite has the others
-	}
 	index, err := os.OpenFile(path+"-shm", os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil // another user's, who works on it or has to

@@ -40,6 +40,7 @@ type Info struct {
 // locks nor changes it. fs.ErrNotExist, ErrForeign, ErrEmpty, ErrDamaged and
 // ErrParted are for the caller.
 func Inspect(ctx context.Context, path string) (Info, error) {
+	path = realPath(path)
 	if err := refuseParted(path); err != nil {
 		return Info{}, err
 	}
@@ -67,6 +68,7 @@ func Inspect(ctx context.Context, path string) (Info, error) {
 // it, and it is read as it stands; otherwise through the log's index, which
 // belongs to whoever works on it.
 func OpenReading(ctx context.Context, path string) (*sql.DB, error) {
+	path = realPath(path)
 	mode := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)"}}
 	if _, err := os.Stat(path + "-wal"); errors.Is(err, fs.ErrNotExist) {
 		mode.Set("immutable", "1")

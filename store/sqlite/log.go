@@ -39,12 +39,9 @@ func takeLog(path string) (done func(), err error) {
 	return done, nil
 }
 
-// logOf names the log beside the file that a path leads to, as SQLite does.
+// logOf names the log of a file, as SQLite does.
 func logOf(path string) (string, error) {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	path, err := filepath.Abs(path + "-wal")
+	path, err := filepath.Abs(realPath(path) + "-wal")
 	if err != nil {
 		return "", fmt.Errorf("database: %w", err)
 	}
@@ -54,8 +51,20 @@ func logOf(path string) (string, error) {
 // lookAtLog refuses a damaged log as takeLog does, and changes nothing. Who works on the file
 // writes the log meanwhile, and has looked at it.
 func lookAtLog(path string) error {
+	if inUse(path) {
+		return nil
+	}
+	for _, of := range []string{path, path + besideSuffix} {
+		if err := lookAt(of); err != nil && !inUse(path) {
+			return err
+		}
+	}
+	return nil
+}
+
+func lookAt(path string) error {
 	log, err := logOf(path)
-	if err != nil || inUse(path) {
+	if err != nil {
 		return err
 	}
 	f, err := os.Open(log)
@@ -67,7 +76,7 @@ func lookAtLog(path string) error {
 	if err != nil {
 		return fmt.Errorf("database: %s: %w", log, err)
 	}
-	if _, err := logEnd(f, info.Size(), func(int64, []byte) {}); err != nil && !inUse(path) {
+	if _, err := logEnd(f, info.Size(), func(int64, []byte) {}); err != nil {
 		return fmt.Errorf("database: %s: %w", log, err)
 	}
 	return nil

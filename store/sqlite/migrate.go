@@ -13,6 +13,7 @@ import (
 
 // Migrate takes a file forward; no server may work on it meanwhile: ErrInUse.
 func Migrate(ctx context.Context, o schema.Options) (from, to int, err error) {
+	o.Path = realPath(o.Path)
 	info, err := Inspect(ctx, o.Path) // before anything is made where there is nothing
 	if err != nil {
 		return 0, 0, err

@@ -112,6 +112,7 @@ type Restored struct {
 // refuses a file that is damaged or no backup, ErrSchema one of a later
 // release, ErrKeys one of other keys.
 func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
+	o.To = realPath(o.To)
 	lock, err := lockFor(o.To)
 	if err != nil {
 		return Restored{}, err
@@ -167,13 +168,19 @@ func (l *fileLock) itself(path string) (err error) {
 	if l.file != nil || runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
 		return nil
 	}
-	l.file, err = os.Open(path)
+	l.file, err = os.OpenFile(path, os.O_RDWR, 0) // a file system of a network wants that for the lock
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		l.file, err = os.Open(path)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("database: cannot open %s: %w", path, err)
 	}
-	return lock(l.file, path)
+	if err = lock(l.file, path); errors.Is(err, syscall.EBADF) { // read-only on such a file system
+		return nil
+	}
+	return err
 }
 
 // inUse reports whether somebody has the lock, or may have it.
@@ -208,8 +215,11 @@ func (l fileLock) Close() error {
 // process's files open for a moment, and with them the lock that was just let go.
 func lock(f *os.File, path string) error {
 	for range 10 {
-		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
 			return nil
+		} else if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return fmt.Errorf("database: %s: its lock: %w", path, err)
 		}
 		time.Sleep(25 * time.Millisecond)
 	}

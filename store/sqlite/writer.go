@@ -97,8 +97,11 @@ func (w *writer) move(id approval.ID, m approval.Move, live bool, act engine.Act
 
 func (w *writer) run() {
 	batch := make([]*Operation, 0, engine.MaxBatch)
+	var err error
 	for {
-		err := w.settle() // before anything is taken that would wait for it
+		if err == nil {
+			err = w.settle() // before anything is taken that would wait for it
+		}
 		if batch = w.gather(batch[:0]); err != nil {
 			err = w.settle()
 		}
