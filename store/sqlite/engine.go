@@ -38,13 +38,14 @@ type Engine struct {
 
 // Open opens a file, or a database in memory.
 func Open(ctx context.Context, env *engine.Env) (engine.Engine, error) {
-	env.Options.Path = realPath(env.Options.Path)
+	named := env.Options.Path
+	env.Options.Path = realPath(named)
 	if env.Options.Migrate && env.Options.Path != "" {
 		if err := migrateAtStart(ctx, env); err != nil {
 			return nil, err
 		}
 	}
-	e := &Engine{Env: env, stop: make(chan struct{})}
+	e := &Engine{Env: env, files: files{named: named}, stop: make(chan struct{})}
 	if err := e.open(ctx); err != nil {
 		e.closeFiles()
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 )
 
 // MovedFile is the cause of refusals while the embedded engine's files are not
@@ -21,8 +22,9 @@ type openFile struct {
 
 // files are those of a database on a disk; none in memory.
 type files struct {
-	lock fileLock
-	all  []openFile
+	named string // what it was opened by, which may be a link
+	lock  fileLock
+	all   []openFile
 }
 
 // lockAll keeps a second server off the database: both would believe that
@@ -46,7 +48,7 @@ func (f *files) lockAll(path string, log *slog.Logger) (err error) {
 // hold remembers what was opened: the database, its log of writes, and the
 // lock that keeps a second server off it.
 func (f *files) hold(path string) error {
-	for _, path := range []string{path, path + "-wal", path + ".lock"} {
+	for _, path := range slices.Compact([]string{f.named, path, path + "-wal", path + ".lock"}) {
 		info, err := os.Stat(path)
 		if err != nil {
 			return fmt.Errorf("database: %w", err)
