@@ -9,6 +9,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -169,8 +170,31 @@ func run(binary string, tests suite, limit time.Duration, env ...string) (string
 	}
 	cmd := exec.CommandContext(ctx, "bash", args...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = tests.room, append(append(os.Environ(), env...), tests.with), time.Second
-	out, err := cmd.CombinedOutput()
-	return string(out), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), err == nil
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	check(cmd.Start())
+	go endStill(ctx, cancel, cmd.Process.Pid)
+	err := cmd.Wait()
+	return out.String(), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), err == nil
+}
+
+// endStill ends a process that has used no processor to speak of for a minute: it waits for
+// what does not come any more.
+func endStill(ctx context.Context, end func(), pid int) {
+	for used, still := 0, 0; ctx.Err() == nil && still < 12; time.Sleep(5 * time.Second) {
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		var now, system int // hundredths of a second
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		if fields := strings.Fields(rest); len(fields) < 13 {
+			return // it has ended, or this is no Linux
+		} else if _, err := fmt.Sscan(fields[11], &now); err == nil {
+			fmt.Sscan(fields[12], &system)
+		}
+		if still++; now+system > used+10 {
+			used, still = now+system, 0
+		}
+	}
+	end()
 }
 
 var complaint = regexp.MustCompile(`\bzz(\d+)\.go:`)
