@@ -28,12 +28,12 @@ if [ -z "${TMPDIR:-}" ] && room 2>/dev/null | awk '/[0-9]/ { n += $NF == "kB" ? 
 	TMPDIR=$(mktemp -d /dev/shm/grantkeeper.XXXXXX) && chmod 755 "$TMPDIR" && export TMPDIR
 	memory=$TMPDIR
 fi
-beside=$(mktemp -d)
+beside=$(mktemp)
 trap 'rm -rf "$beside" "${memory:-}"' EXIT
 
 # The longest come first, so that they run beside the others, and so do those that are built
-# otherwise. Many tests wait, for what they killed or for a page: several packages at once keep
-# two processors busy, and four tests of e2e, which has the most of them.
+# otherwise. Many tests wait, for what they killed or for a page: three packages at once keep
+# two processors busy.
 # LC_ALL: test output may be any bytes, and awk must pass them through.
 {
 	run() { # in a folder, which is a module's
@@ -47,17 +47,13 @@ trap 'rm -rf "$beside" "${memory:-}"' EXIT
 		run bench -race "$@" ./... || failed=1
 		run e2e/chart "$@" ./... || failed=1
 		exit $failed
-	) >"$beside/built otherwise" 2>&1 &
-	built=$!
-	run . -race -parallel 4 "$@" ./e2e >"$beside/e2e" 2>&1 &
-	e2e=$!
+	) >"$beside" 2>&1 &
 	failed=0
-	mapfile -t others < <(go list ./... | grep -vxF "$(go list ./e2e "${pages[@]}")")
-	run . -race -p 3 "$@" ./e2e/faults ./store ./store/enginetest "${others[@]}" || failed=1
+	mapfile -t others < <(go list ./... | grep -vxF "$(go list "${pages[@]}")")
+	run . -race -p 3 "$@" ./e2e ./e2e/faults ./store ./store/enginetest "${others[@]}" || failed=1
 	run . -race "$@" -run "$atonce" "${pages[@]}" || failed=1
-	wait $built || failed=1
-	wait $e2e || failed=1
-	cat "$beside"/*
+	wait $! || failed=1
+	cat "$beside"
 	exit $failed
 } 2>&1 </dev/null | LC_ALL=C awk -f "$here/tally.awk"
 status=("${PIPESTATUS[@]}")
