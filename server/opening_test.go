@@ -45,3 +45,17 @@ func TestDeniedByOneFile(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// A disk that fails is not a folder that is missing.
+func TestOpenErrorOfADisk(t *testing.T) {
+	for cause, hint := range map[error]string{
+		syscall.EIO:    "see the system's log about its disk",
+		syscall.ENOSPC: "see that the folder exists, that this user may write in it, and that its disk has room and is not read-only",
+	} {
+		err := OpenError(fmt.Errorf("database: %w", &fs.PathError{Op: "sync", Path: "/x.db-wal", Err: cause}))
+		var e *fault.Error
+		if !errors.As(err, &e) || e.Hint != hint {
+			t.Errorf("%v: %+v", cause, e)
+		}
+	}
+}

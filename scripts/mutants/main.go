@@ -178,21 +178,23 @@ func run(binary string, tests suite, limit time.Duration, env ...string) (string
 	return out.String(), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), err == nil
 }
 
-// endStill ends a process that has used no processor to speak of for a minute: it waits for
-// what does not come any more.
+// endStill ends a process that uses less than a tenth of a second of a processor in a minute: it
+// waits for something that no longer comes. It does nothing where there is no /proc.
 func endStill(ctx context.Context, end func(), pid int) {
-	for used, still := 0, 0; ctx.Err() == nil && still < 12; time.Sleep(5 * time.Second) {
+	used := 0
+	for still := 0; still < 12 && ctx.Err() == nil; still++ {
 		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		var now, system int // hundredths of a second
 		_, rest, _ := strings.Cut(string(stat), ") ")
-		if fields := strings.Fields(rest); len(fields) < 13 {
-			return // it has ended, or this is no Linux
-		} else if _, err := fmt.Sscan(fields[11], &now); err == nil {
-			fmt.Sscan(fields[12], &system)
+		fields := strings.Fields(rest)
+		if len(fields) < 13 {
+			return
 		}
-		if still++; now+system > used+10 {
-			used, still = now+system, 0
+		user, _ := strconv.Atoi(fields[11])
+		system, _ := strconv.Atoi(fields[12])
+		if user+system > used+10 { // hundredths of a second
+			used, still = user+system, 0
 		}
+		time.Sleep(5 * time.Second)
 	}
 	end()
 }

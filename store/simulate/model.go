@@ -96,12 +96,12 @@ func Model(rules Rules, pageLife int64) porcupine.Model {
 	}).ToModel()
 }
 
-// Telling leaves out of a history what the checker would try in vain: operations without an
+// Reduce leaves out of a history what the checker would try in vain: operations without an
 // answer, which may have been done at any time after their call, where earlier ones of the same
 // kind can stand for them. A second revocation changes nothing, nor does a third exchange, since
 // the second ends what the first began. Without that, the time that a history takes doubles
 // with each of them.
-func Telling(history []porcupine.Operation) []porcupine.Operation {
+func Reduce(history []porcupine.Operation) []porcupine.Operation {
 	sorted := slices.Clone(history)
 	slices.SortStableFunc(sorted, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 	type same struct {

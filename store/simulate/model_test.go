@@ -38,14 +38,14 @@ func randomHistory(r *rand.Rand) (h []porcupine.Operation) {
 	return h
 }
 
-// Whether the protocol allows a history is the same without what Telling leaves out.
-func TestTelling(t *testing.T) {
+// Whether the protocol allows a history is the same without what Reduce leaves out.
+func TestReduce(t *testing.T) {
 	model := Model(Protocol, 1800)
 	r := rand.New(rand.NewPCG(7, 7))
 	allowed, shorter := map[bool]int{}, 0
 	for range 4000 {
 		h := randomHistory(r)
-		told := Telling(h)
+		told := Reduce(h)
 		whole, is := porcupine.CheckOperations(model, h), porcupine.CheckOperations(model, told)
 		if whole != is {
 			t.Fatalf("%v of all, %v of what tells:\n%v\n%v", whole, is, h, told)
@@ -61,7 +61,7 @@ func TestTelling(t *testing.T) {
 }
 
 // Many operations without an answer are a few.
-func TestTellingOfMany(t *testing.T) {
+func TestReduceOfMany(t *testing.T) {
 	var h []porcupine.Operation
 	for n := range int64(60) {
 		for _, in := range []Input{{Kind: "revoke"}, {Kind: "fact"}, {Kind: "stranger"}, {Kind: "check"}, {Kind: "refresh", Generation: 1 + n%2},
@@ -71,7 +71,7 @@ func TestTellingOfMany(t *testing.T) {
 	}
 	h = append(h, porcupine.Operation{Input: Input{Kind: "check"}, Output: approval.OK, Call: 70, Return: 71})
 	got := map[string]int{}
-	for _, o := range Telling(h) {
+	for _, o := range Reduce(h) {
 		got[o.Input.(Input).Kind]++
 		if in := o.Input.(Input); o.Output == nil && in.Kind != "exchange" && o.Call > 3 {
 			t.Errorf("not the first: %+v", o)

@@ -639,7 +639,7 @@ func (s *cluster) settlePage(p *pages) {
 			s.sure(s.once("check", 0, p, at))
 		}
 	}
-	if !porcupine.CheckOperations(judge, Telling(p.history)) {
+	if !porcupine.CheckOperations(judge, Reduce(p.history)) {
 		s.fault("a history that the protocol does not allow")
 		for _, o := range p.history {
 			s.trace("%d %+v -> %v [%d, %d]", o.ClientId, o.Input, o.Output, o.Call, o.Return)

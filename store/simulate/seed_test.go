@@ -393,7 +393,7 @@ func (s *simulation) settle() {
 				s.fault("%s is not answered, and nothing is broken any more: %v", kind, o.err)
 			}
 		}
-		if len(p.history) > 0 && !porcupine.CheckOperations(judge, Telling(p.history)) {
+		if len(p.history) > 0 && !porcupine.CheckOperations(judge, Reduce(p.history)) {
 			s.fault("a history that the protocol does not allow")
 		}
 	}

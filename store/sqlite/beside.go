@@ -179,7 +179,7 @@ func leftBeside(path string) (moved map[approval.ID]engine.Transition, spent map
 	if info, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
 		return nil, nil, nil
 	}
-	done, err := takeLog(name)
+	done, err := recoverWAL(name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -278,32 +278,32 @@ func (e *Engine) bringBackLeft(ctx context.Context) error {
 	return e.Writer.beside.remove(path)
 }
 
-// A pace leaves the processors to others for a part of the time that a long change takes, while
-// clients refresh: an import of 50,000 members takes 2.3 seconds instead of 1.7, and calls
-// meanwhile wait for 2 ms in the middle instead of 47.
-type pace struct {
-	wanted  atomic.Bool // somebody has refreshed since the last rest
-	working time.Time   // since when; zero outside of a long change
+// A throttle makes a long change sleep for part of its time while clients refresh, so that they
+// get the processors: an import of 50,000 members takes 2.3 seconds instead of 1.7, and the median
+// call beside it 2 ms instead of 47 (docs/benchmarks.md, Beside other work).
+type throttle struct {
+	wanted  atomic.Bool // a client has refreshed since the last sleep
+	working time.Time   // when the current slice of work began; zero outside of a long change
 }
 
 const (
-	paceWork = 4 * time.Millisecond  // at least, between two rests
-	paceRest = 10 * time.Millisecond // at most
+	throttleWork = 4 * time.Millisecond  // the shortest slice of work
+	throttleRest = 10 * time.Millisecond // the longest sleep
 )
 
-// rest is called between two statements.
-func (p *pace) rest() {
-	if p.working.IsZero() {
+// rest runs between two statements. It sleeps for as long as the slice of work took.
+func (t *throttle) rest() {
+	if t.working.IsZero() {
 		return
 	}
-	worked := time.Since(p.working)
-	if worked < paceWork {
+	worked := time.Since(t.working)
+	if worked < throttleWork {
 		return
 	}
-	if p.wanted.Swap(false) {
-		time.Sleep(min(worked, paceRest))
+	if t.wanted.Swap(false) {
+		time.Sleep(min(worked, throttleRest))
 	}
-	p.working = time.Now()
+	t.working = time.Now()
 }
 
 // commitLong runs a long change in a goroutine of its own, which has the connection and the
@@ -315,10 +315,10 @@ func (w *writer) commitLong(o *Operation) {
 		err := w.Roomy(true)
 		if err == nil {
 			if o.long { // and not what is brought back, for which everybody waits
-				w.pace.working = time.Now()
+				w.throttle.working = time.Now()
 			}
 			err = w.runBatch(tx, []*Operation{o})
-			w.pace.working = time.Time{}
+			w.throttle.working = time.Time{}
 		}
 		if err == nil && w.open {
 			err = w.flush()
@@ -433,7 +433,7 @@ func (w *writer) refreshBeside(batch []*Operation) (again []*Operation) {
 	if len(made) == 0 {
 		return again
 	}
-	w.pace.wanted.Store(true)
+	w.throttle.wanted.Store(true)
 	if err := w.makeDurable(moved, spent); err != nil {
 		w.Log.Error("refreshes wait for a long change", w.mend("operations", len(made), "err", err)...)
 		w.beside.failed = true

@@ -204,9 +204,9 @@ func TestBringBack(t *testing.T) {
 
 // A long change rests for as long as it has worked, but only while others want to, and not for
 // long.
-func TestPace(t *testing.T) {
+func TestThrottle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var p pace
+		var p throttle
 		rests := func(worked time.Duration, want time.Duration) {
 			t.Helper()
 			time.Sleep(worked)
@@ -218,14 +218,14 @@ func TestPace(t *testing.T) {
 		p.wanted.Store(true)
 		rests(time.Hour, 0) // no long change is under way
 		p.working = time.Now()
-		rests(paceWork-1, 0)
-		rests(1, paceWork) // since the last rest
-		rests(paceWork, 0) // nobody wants to
+		rests(throttleWork-1, 0)
+		rests(1, throttleWork) // since the last rest
+		rests(throttleWork, 0) // nobody wants to
 		p.wanted.Store(true)
-		rests(paceWork-1, 0) // and that counted as a rest
-		rests(2, paceWork+1)
+		rests(throttleWork-1, 0) // and that counted as a rest
+		rests(2, throttleWork+1)
 		p.wanted.Store(true)
-		rests(time.Second, paceRest)
+		rests(time.Second, throttleRest)
 		p.wanted.Store(true)
 		p.working = time.Time{}
 		rests(time.Second, 0)

@@ -25,8 +25,9 @@ import (
 // cksumvfs has it), which is verified whenever the page is read (decision T18). Here it is
 // bound to the page's place as well, since a disk that writes a page to the wrong place
 // writes one whose sum is right; and what this process wrote, to the log of writes too, or found
-// in the log when it took it, is compared with what it reads: SQLite itself looks at the sums of
-// the log when it starts, and never again, and gives its pages new ones in the file. What a checkpoint brings into the file is read back from the disk.
+// in the log when it started, is compared with what it reads: SQLite checks the sums of the log
+// when it opens it and never again, and a checkpoint computes new ones for the file. What a
+// checkpoint copies into the file is read back from the disk.
 
 // DiskOf names the VFS below, by the path of a file; nil is the operating system's. Tests
 // have disks that lose power.
@@ -70,7 +71,7 @@ func (checkedDisk) check(path string, as vfs.OpenFlag) func(vfs.File, vfs.OpenFl
 }
 
 // written are the sums of the pages that this process wrote to a file, or found in its log when
-// it took it, by their places; all its connections have the same.
+// it started, by their places; all its connections have the same.
 type written struct {
 	sync.Mutex
 	seed maphash.Seed

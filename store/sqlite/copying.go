@@ -41,7 +41,7 @@ func CopyFrom(ctx context.Context, path string, ring *token.Ring) (engine.CopySi
 		return nil, err
 	}
 	s := &copySide{path: path}
-	if err = s.take(ctx); err == nil {
+	if err = s.lockAndRecover(ctx); err == nil {
 		s.db, err = OpenReading(ctx, path)
 	}
 	if err == nil {
@@ -53,13 +53,13 @@ func CopyFrom(ctx context.Context, path string, ring *token.Ring) (engine.CopySi
 	return s, nil
 }
 
-// take does to a file that nobody works on what a server would at its start: it takes the lock
+// lockAndRecover does to a file that nobody works on what a server would at its start: it takes the lock
 // and the log of writes, and brings back refreshes that another one left beside it.
-func (s *copySide) take(ctx context.Context) (err error) {
+func (s *copySide) lockAndRecover(ctx context.Context) (err error) {
 	if s.lock, err = lockFor(s.path); err != nil {
 		return err
 	}
-	if s.done, err = takeLog(s.path); err != nil {
+	if s.done, err = recoverWAL(s.path); err != nil {
 		return err
 	}
 	return settleFile(ctx, s.path)
@@ -109,7 +109,7 @@ func OpenAlone(ctx context.Context, path string) (engine.CopySide, error) {
 		return nil, err
 	}
 	s := &copySide{path: path}
-	if err = s.take(ctx); err == nil {
+	if err = s.lockAndRecover(ctx); err == nil {
 		err = closeIndex(path)
 	}
 	if err == nil {
@@ -170,7 +170,7 @@ func (s *copySide) unfinished(ctx context.Context) error {
 	if refuseForeign(s.path) != nil {
 		return fmt.Errorf("database: %s: %w", s.path, engine.ErrNotEmpty)
 	}
-	done, err := takeLog(s.path) // a server's file may be named by mistake
+	done, err := recoverWAL(s.path) // a server's file may be named by mistake
 	if err != nil {
 		return err
 	}

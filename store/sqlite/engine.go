@@ -61,7 +61,7 @@ func (e *Engine) open(ctx context.Context) error {
 		if err := e.files.lockAll(path, e.Log); err != nil {
 			return err
 		}
-		done, err := takeLog(path)
+		done, err := recoverWAL(path)
 		if err != nil {
 			return err
 		}

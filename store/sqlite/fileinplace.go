@@ -42,7 +42,7 @@ func (f *files) lockAll(path string, log *slog.Logger) (err error) {
 	if err := closeToOthers(path, log); err != nil {
 		return err
 	}
-	return f.lock.itself(path) // which may be new
+	return f.lock.lockDatabase(path) // which may be new
 }
 
 // hold remembers what was opened: the database, its log of writes, and the

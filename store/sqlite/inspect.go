@@ -48,7 +48,7 @@ func Inspect(ctx context.Context, path string) (Info, error) {
 	if err != nil {
 		return Info{}, fmt.Errorf("database: %w", err)
 	}
-	if err := lookAtLog(path); err != nil {
+	if err := checkWAL(path); err != nil {
 		return Info{}, err
 	}
 	db, err := OpenReading(ctx, path)

@@ -32,7 +32,7 @@ func Migrate(ctx context.Context, o schema.Options) (from, to int, err error) {
 	if from > o.Newest() {
 		return from, from, info.CheckSchema()
 	}
-	done, err := takeLog(o.Path)
+	done, err := recoverWAL(o.Path)
 	if err != nil {
 		return from, from, err
 	}

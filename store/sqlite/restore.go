@@ -155,7 +155,7 @@ func lockFor(path string) (l fileLock, err error) {
 	}
 	_, _ = narrow(l.beside) // others could take it before
 	if err = lock(l.beside, path); err == nil {
-		err = l.itself(path)
+		err = l.lockDatabase(path)
 	}
 	if err != nil {
 		return fileLock{}, errors.Join(err, l.Close())
@@ -163,8 +163,8 @@ func lockFor(path string) (l fileLock, err error) {
 	return l, nil
 }
 
-// itself locks the database, but not where SQLite would wait for that lock, as on BSD.
-func (l *fileLock) itself(path string) (err error) {
+// lockDatabase locks the database, but not where SQLite would wait for that lock, as on BSD.
+func (l *fileLock) lockDatabase(path string) (err error) {
 	if l.file != nil || runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
 		return nil
 	}

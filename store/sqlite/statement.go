@@ -32,7 +32,7 @@ func (w *writer) Exec(_ *engine.Tx, text string, args ...any) (int64, error) {
 	if err := w.begin(); err != nil {
 		return 0, err
 	}
-	w.pace.rest()
+	w.throttle.rest()
 	return w.runText(text, args...)
 }
 

@@ -29,12 +29,12 @@ type writer struct {
 	Notes chan *Operation // nobody waits for these
 	held  []*Operation    // taken from the queue, but belong to later batches
 
-	open   bool // a transaction is
-	wide   bool // roomy is on
-	reader *sql.DB
-	beside beside
-	pace   pace // of a long change
-	log    walLog
+	open     bool // a transaction is
+	wide     bool // roomy is on
+	reader   *sql.DB
+	beside   beside
+	throttle throttle // of a long change
+	log      walLog
 
 	operations sync.Pool // of those that move
 }
@@ -97,13 +97,13 @@ func (w *writer) move(id approval.ID, m approval.Move, live bool, act engine.Act
 
 func (w *writer) run() {
 	batch := make([]*Operation, 0, engine.MaxBatch)
-	var err error
+	var err error // of the last settle
 	for {
 		if err == nil {
-			err = w.settle() // before anything is taken that would wait for it
+			err = w.settle() // before gather, so that no operation waits for it
 		}
 		if batch = w.gather(batch[:0]); err != nil {
-			err = w.settle()
+			err = w.settle() // again, now that somebody asks
 		}
 		if err != nil && len(batch) > 0 {
 			refuse(batch, err)
