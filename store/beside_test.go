@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/store/approvals"
 	"github.com/grantkeeper/grantkeeper/store/engine"
@@ -35,7 +36,7 @@ func (h house) long(t testing.TB, do func(*Tx) error) (end func() error) {
 	}
 }
 
-func putAda(tx *Tx) error { return tx.putPerson(tx.Memory.People.Get("ada").Person) }
+func putAda(tx *Tx) error { return tx.putPeople(directory.Person{Person: tx.Memory.People.Get("ada").Person}) }
 
 // Clients refresh while a long change is under way, with a used token after the new one is
 // there too; everything else waits for it, in order. Afterwards the rows say what was
@@ -107,7 +108,7 @@ func TestKilledBesideALongChange(t *testing.T) {
 	id := h.live(t, h.answer(1))
 	h.clock.add(time.Hour)
 	end := h.long(t, func(tx *Tx) error {
-		return errors.Join(putAda(tx), tx.putMember(facts.MemberKey{Person: "ada", Organization: "nordlys"}, false, false))
+		return errors.Join(putAda(tx), tx.endMember(tx.Memory.Members.Get(facts.MemberKey{Person: "ada", Organization: "nordlys"})))
 	})
 	for generation := range int64(2) {
 		if v, err := h.refresh(id, generation+1); v != approval.OK || err != nil {

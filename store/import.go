@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/grantkeeper/grantkeeper/directory"
-	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/store/accounts"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/store/oversight"
@@ -62,18 +61,12 @@ func (tx *Tx) carryOut(p *directory.Plan, act Act) error {
 		}
 	}
 	for _, put := range []func() error{
-		func() error { return each(p.People, tx.putDirectoryPerson) },
-		func() error { return each(p.Organizations, tx.putOrganization) },
-		func() error {
-			return each(p.Members, func(m directory.Member) error {
-				return tx.putMember(facts.MemberKey{Person: m.Person, Organization: m.Organization}, m.Admin, true)
-			})
-		},
-		func() error { return each(p.Circles, tx.putCircle) },
-		func() error { return each(p.Roles, tx.putRole) },
-		func() error {
-			return each(p.Fillers, func(f directory.Filler) error { return tx.putFiller(f.Role, f.Person, true) })
-		},
+		func() error { return tx.putPeople(p.People...) },
+		func() error { return tx.putOrganizations(p.Organizations...) },
+		func() error { return tx.putMembers(p.Members...) },
+		func() error { return tx.putCircles(p.Circles...) },
+		func() error { return tx.putRoles(p.Roles...) },
+		func() error { return tx.putFillers(p.Fillers...) },
 		func() error { return each(p.Keys, tx.putAPIKey) },
 	} {
 		if err := put(); err != nil {

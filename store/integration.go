@@ -67,7 +67,7 @@ func (s *Store) switchIntegration(ctx context.Context, organizationID string, on
 		if err := tx.switched(o, act); err != nil {
 			return err
 		}
-		if err := tx.putOrganization(o); err != nil {
+		if err := tx.putOrganizations(o); err != nil {
 			return err
 		}
 		return tx.Changed("", o.ID, detail, act)

@@ -53,7 +53,7 @@ func TestApprovalFilters(t *testing.T) {
 	}
 	// A fact that is lost and of which no row says so yet.
 	if err := h.changeFacts(func(tx *Tx) error {
-		return tx.putMember(facts.MemberKey{Person: "tor", Organization: "nordlys"}, false, false)
+		return tx.endMember(tx.Memory.Members.Get(facts.MemberKey{Person: "tor", Organization: "nordlys"}))
 	}); err != nil {
 		t.Fatal(err)
 	}

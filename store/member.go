@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // SetMember adds a person to an organization, or sets the admin right of one
@@ -60,44 +62,44 @@ func (s *Store) setMember(_ context.Context, organizationID, personID string, ne
 		if err != nil {
 			return err
 		}
-		if at == nil && !to.present || at != nil && at.Present == to.present && at.Admin == to.admin {
+		present := at != nil && at.Present
+		if present == to.present && (!present || at.Admin == to.admin) {
 			return nil
 		}
-		if err := tx.putMember(key, to.admin, to.present); err != nil {
+		if to.present {
+			err = tx.putMembers(directory.Member{Person: personID, Organization: organizationID, Admin: to.admin})
+		} else {
+			err = tx.endMember(at)
+		}
+		if err != nil {
 			return err
 		}
 		return tx.Changed(personID, organizationID, to.detail, act)
 	})
 }
 
-// putMember adds or updates a membership; its end raises the epoch and
-// empties the roles that the person filled there.
-func (tx *Tx) putMember(key facts.MemberKey, admin, present bool) error {
-	epoch := int64(0)
-	if at := tx.Memory.Members.Get(key); at != nil {
-		epoch = at.Epoch
-		if at.Present && !present {
-			epoch++
+// putMembers adds memberships, or sets the admin right of those who are there.
+func (tx *Tx) putMembers(all ...directory.Member) error {
+	var values []any
+	for _, m := range all {
+		put := facts.MemberChange{MemberKey: facts.MemberKey{Person: m.Person, Organization: m.Organization}, Admin: m.Admin, Present: true}
+		if at := tx.Memory.Members.Get(put.MemberKey); at != nil {
+			put.Epoch = at.Epoch
 		}
+		values = append(values, m.Person, m.Organization, engine.Flag(m.Admin), engine.Flag(true), put.Epoch)
+		tx.Put(put)
 	}
-	_, err := tx.Exec(`
-		INSERT INTO membership (person, organization, admin, present, epoch) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (person, organization) DO UPDATE
+	return query.Insert(tx.Tx, query.Builder{
+		Text: `INSERT INTO membership (person, organization, admin, present, epoch)`,
+		End: ` ON CONFLICT (person, organization) DO UPDATE
 		   SET admin = excluded.admin, present = excluded.present, epoch = excluded.epoch`,
-		key.Person, key.Organization, engine.Flag(admin), engine.Flag(present), epoch)
-	if err != nil {
-		return err
-	}
-	if !present {
-		if err := tx.leftAll(key); err != nil {
-			return err
-		}
-		_, err = tx.Exec(`
-			DELETE FROM filler WHERE person = $1
-			   AND role IN (SELECT id FROM role WHERE organization = $2)`, key.Person, key.Organization)
-	}
-	tx.Put(facts.MemberChange{MemberKey: key, Admin: admin, Present: present, Epoch: epoch})
-	return err
+	}, 5, values)
+}
+
+// endMember ends the membership of somebody who is present, which raises its epoch.
+func (tx *Tx) endMember(at *facts.Member) error {
+	tx.Put(facts.MemberChange{MemberKey: at.Key(), Epoch: at.Epoch + 1})
+	return tx.removeMembers([]facts.MemberKey{at.Key()})
 }
 
 // SetFiller puts a member into a role, or takes them out.
@@ -112,26 +114,37 @@ func (s *Store) SetFiller(_ context.Context, roleID, personID string, on bool, a
 		if on && (at == nil || !at.Present) {
 			return fmt.Errorf("the person is not a member of the role's organization: %w", ErrNotFound)
 		}
-		if err := tx.putFiller(roleID, personID, on); err != nil {
-			return err
-		}
-		detail := "role " + roleID + " taken"
+		detail, f := "role "+roleID+" taken", directory.Filler{Role: roleID, Person: personID}
+		put := tx.removeFiller
 		if on {
 			detail = "role " + roleID + " given"
+			put = func(f directory.Filler) error { return tx.putFillers(f) }
+		}
+		if err := put(f); err != nil {
+			return err
 		}
 		return tx.Changed(personID, r.Organization, detail, act)
 	})
 }
 
-func (tx *Tx) putFiller(roleID, personID string, on bool) error {
-	text := `DELETE FROM filler WHERE role = $1 AND person = $2`
-	if on {
-		text = `INSERT INTO filler (role, person) VALUES ($1, $2) ON CONFLICT (role, person) DO NOTHING`
-	} else if err := tx.left(roleID, personID); err != nil {
+func (tx *Tx) putFillers(all ...directory.Filler) error {
+	var values []any
+	for _, f := range all {
+		values = append(values, f.Role, f.Person)
+		tx.Put(facts.FillerChange{Role: f.Role, Person: f.Person, On: true})
+	}
+	return query.Insert(tx.Tx, query.Builder{
+		Text: `INSERT INTO filler (role, person)`,
+		End:  ` ON CONFLICT (role, person) DO NOTHING`,
+	}, 2, values)
+}
+
+func (tx *Tx) removeFiller(f directory.Filler) error {
+	if err := tx.left(f.Role, f.Person); err != nil {
 		return err
 	}
-	_, err := tx.Exec(text, roleID, personID)
-	tx.Put(facts.FillerChange{Role: roleID, Person: personID, On: on})
+	_, err := tx.Exec(`DELETE FROM filler WHERE role = $1 AND person = $2`, f.Role, f.Person)
+	tx.Put(facts.FillerChange{Role: f.Role, Person: f.Person, On: false})
 	return err
 }
 
@@ -142,17 +155,6 @@ func (tx *Tx) left(roleID, personID string) error {
 		SELECT role, person, CAST($1 AS BIGINT) FROM filler WHERE role = $2 AND person = $3
 		ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`,
 		tx.Env.Now().Unix(), roleID, personID)
-	return err
-}
-
-// leftAll is left for all roles of a member.
-func (tx *Tx) leftAll(key facts.MemberKey) error {
-	_, err := tx.Exec(`
-		INSERT INTO filler_left (role, person, left_at)
-		SELECT role, person, CAST($1 AS BIGINT) FROM filler
-		 WHERE person = $2 AND role IN (SELECT id FROM role WHERE organization = $3)
-		ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`,
-		tx.Env.Now().Unix(), key.Person, key.Organization)
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store/accounts"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // AddPerson adds a person, with the PHC string of a password or "". An empty ID
@@ -28,13 +29,8 @@ func (s *Store) AddPerson(_ context.Context, p org.Person, hash string, act Act)
 		if p.ID == "" {
 			p.ID = strings.ToLower(rand.Text())
 		}
-		if err := tx.putPerson(p); err != nil {
+		if err := tx.putPeople(directory.Person{Person: p, PasswordHash: hash}); err != nil {
 			return err
-		}
-		if hash != "" {
-			if err := accounts.PutPassword(tx.Tx, p.ID, hash, ""); err != nil {
-				return err
-			}
 		}
 		return tx.Changed(p.ID, "", "person added", act)
 	})
@@ -52,7 +48,7 @@ func (s *Store) Provision(_ context.Context, p org.Person, act Act) error {
 		if _, err := tx.plan(directory.Import{Directory: d}); err != nil {
 			return err
 		}
-		if err := tx.putPerson(p); err != nil {
+		if err := tx.putPeople(directory.Person{Person: p}); err != nil {
 			return err
 		}
 		return tx.Changed(p.ID, "", "person provisioned", act)
@@ -74,7 +70,7 @@ func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act
 		if p.Active = on; !on {
 			detail = "person deactivated"
 		}
-		if err := tx.putPerson(p); err != nil {
+		if err := tx.putPeople(directory.Person{Person: p}); err != nil {
 			return err
 		}
 		return tx.Changed(p.ID, "", detail, act)
@@ -85,35 +81,54 @@ func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act
 	return err
 }
 
-// putPerson adds or updates a person; a deactivation raises the epoch.
-func (tx *Tx) putPerson(p org.Person) error {
-	epoch := int64(0)
-	if at := tx.Memory.People.Get(p.ID); at != nil {
-		epoch = at.Epoch
-		if at.Active && !p.Active {
-			epoch++
+// putPeople adds or updates people; a deactivation raises the epoch. A password hash that is
+// empty leaves the password as it is.
+func (tx *Tx) putPeople(all ...directory.Person) error {
+	var values, moved []any
+	for _, p := range all {
+		epoch := int64(0)
+		if at := tx.Memory.People.Get(p.ID); at != nil {
+			epoch = at.Epoch
+			if at.Active && !p.Active {
+				epoch++
+			}
+			if at.Email != p.Email {
+				moved = append(moved, p.ID)
+			}
 		}
+		values = append(values, p.ID, p.Email, facts.EmailKey(p.Person), p.Name, engine.Flag(p.Active), engine.Flag(p.Support), epoch, p.PasswordHash)
+		tx.Put(facts.PersonChange{Person: p.Person, Epoch: epoch})
 	}
-	if at := tx.Memory.People.Get(p.ID); at != nil && at.Email != p.Email {
-		// A link that was mailed to another address is no proof of this one.
-		if _, err := tx.Exec(`DELETE FROM reset WHERE person = $1`, p.ID); err != nil {
-			return err
-		}
-	}
-	_, err := tx.Exec(`
-		INSERT INTO person (id, email, email_key, name, active, support, epoch, password)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, '')
-		ON CONFLICT (id) DO UPDATE
-		   SET email = excluded.email, email_key = excluded.email_key, name = excluded.name,
-		       active = excluded.active, support = excluded.support, epoch = excluded.epoch`,
-		p.ID, p.Email, facts.EmailKey(p), p.Name, engine.Flag(p.Active), engine.Flag(p.Support), epoch)
-	tx.Put(facts.PersonChange{Person: p, Epoch: epoch})
-	return err
-}
-
-func (tx *Tx) putDirectoryPerson(p directory.Person) error {
-	if err := tx.putPerson(p.Person); err != nil || p.PasswordHash == "" {
+	// A link that was mailed to another address is no proof of this one.
+	if err := query.ExecEach(tx.Tx, query.Builder{Text: `DELETE FROM reset`}, "person", moved); err != nil {
 		return err
 	}
-	return accounts.PutPassword(tx.Tx, p.ID, p.PasswordHash, "")
+	err := query.Insert(tx.Tx, query.Builder{
+		Text: `INSERT INTO person (id, email, email_key, name, active, support, epoch, password)`,
+		End: ` ON CONFLICT (id) DO UPDATE
+		   SET email = excluded.email, email_key = excluded.email_key, name = excluded.name,
+		       active = excluded.active, support = excluded.support, epoch = excluded.epoch`,
+	}, 8, values)
+	if err != nil {
+		return err
+	}
+	return tx.putPasswords(all)
+}
+
+// putPasswords replaces the passwords of people who were there already, which ends their
+// sessions; those of new ones came with their rows.
+func (tx *Tx) putPasswords(all []directory.Person) error {
+	var came []string
+	for _, p := range all {
+		switch {
+		case p.PasswordHash == "":
+		case tx.Memory.People.Get(p.ID) == nil:
+			came = append(came, p.PasswordHash)
+		default:
+			if err := accounts.PutPassword(tx.Tx, p.ID, p.PasswordHash, ""); err != nil {
+				return err
+			}
+		}
+	}
+	return accounts.KnowCosts(tx.Tx, came...)
 }

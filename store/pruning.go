@@ -16,7 +16,7 @@ func (tx *Tx) remove(p *directory.Plan) error {
 		return err
 	}
 	for _, f := range p.Removed.Fillers {
-		if err := tx.putFiller(f.Role, f.Person, false); err != nil {
+		if err := tx.removeFiller(f); err != nil {
 			return err
 		}
 	}

@@ -39,7 +39,7 @@ func TestAPanicInAChange(t *testing.T) {
 	h := furnished(t)
 	at, _ := h.Organization(ctx, "nordlys")
 	err := h.changeFacts(func(tx *Tx) error {
-		if err := tx.putOrganization(org.Organization{ID: "nordlys", Name: "Halfway"}); err != nil {
+		if err := tx.putOrganizations(org.Organization{ID: "nordlys", Name: "Halfway"}); err != nil {
 			return err
 		}
 		panic("a fault")

@@ -64,14 +64,20 @@ func (s *Accounts) KnowCosts(hash string) {
 	s.db.Later(func(tx *engine.Tx) error { return KnowCosts(tx, hash) }, nil)
 }
 
-// KnowCosts notes the costs of a password that is stored.
-func KnowCosts(tx *engine.Tx, hash string) error {
-	costs := costsOf(hash)
-	if costs == "" {
-		return nil
+// KnowCosts notes the costs of passwords that are stored.
+func KnowCosts(tx *engine.Tx, hashes ...string) error {
+	known := map[string]bool{"": true}
+	for _, hash := range hashes {
+		costs := costsOf(hash)
+		if known[costs] {
+			continue
+		}
+		known[costs] = true
+		if _, err := tx.Exec(`INSERT INTO password_costs (costs) VALUES ($1) ON CONFLICT (costs) DO NOTHING`, costs); err != nil {
+			return err
+		}
 	}
-	_, err := tx.Exec(`INSERT INTO password_costs (costs) VALUES ($1) ON CONFLICT (costs) DO NOTHING`, costs)
-	return err
+	return nil
 }
 
 // Rehash stores another hash of the password that a person has, so it ends

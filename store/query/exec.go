@@ -38,3 +38,23 @@ func ExecPairs(tx *engine.Tx, q Builder, columns string, values []any) error {
 	}
 	return nil
 }
+
+// insertSizes are how many rows one statement inserts: few sizes, so that there are few texts
+// to prepare.
+var insertSizes = []int{128, 16, 1}
+
+// Insert adds or updates rows of so many columns, whose values follow one another. The text
+// of q ends before VALUES. ErrConflict: a constraint refuses one of them. What ON CONFLICT
+// updates must not come twice.
+func Insert(tx *engine.Tx, q Builder, columns int, values []any) error {
+	for _, size := range insertSizes {
+		for ; len(values) >= size*columns; values = values[size*columns:] {
+			one := q.WithText(q.Text)
+			one.Values(columns, values[:size*columns])
+			if _, err := tx.Exec(one.Whole(), one.Args...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
