@@ -265,6 +265,9 @@ func (p *Engine) changeFacts(tx *engine.Tx, run func(*engine.Tx) error) (from, t
 	if len(tables) == 0 {
 		return from, 0, nil
 	}
+	if p.manyKeys(len(keys)) {
+		tables, keys = []string{everything}, []string{""}
+	}
 	to = from + step()
 	_, err = tx.Exec(`
 		INSERT INTO fact_change (version, what, key)
@@ -274,6 +277,16 @@ func (p *Engine) changeFacts(tx *engine.Tx, run func(*engine.Tx) error) (from, t
 	}
 	_, err = tx.Exec(`UPDATE facts SET version = $1 WHERE one = 1`, to)
 	return from, to, err
+}
+
+// manyKeys reports whether a change names so many rows that other nodes are quicker to load
+// all facts again: a row costs several times as much by its key, and its key as much again
+// to write.
+func (p *Engine) manyKeys(n int) bool {
+	m := p.Memory
+	m.RLock()
+	defer m.RUnlock()
+	return n > 1000 && n > (m.People.Len()+m.Members.Len())/2
 }
 
 // apply does to memory what a committed change has put. It is left out when

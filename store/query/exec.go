@@ -48,10 +48,14 @@ var insertSizes = []int{128, 16, 1}
 // updates must not come twice.
 func Insert(tx *engine.Tx, q Builder, columns int, values []any) error {
 	for _, size := range insertSizes {
-		for ; len(values) >= size*columns; values = values[size*columns:] {
-			one := q.WithText(q.Text)
-			one.Values(columns, values[:size*columns])
-			if _, err := tx.Exec(one.Whole(), one.Args...); err != nil {
+		each, text := size*columns, ""
+		for ; len(values) >= each; values = values[each:] {
+			if text == "" {
+				one := q.WithText(q.Text)
+				one.Values(columns, values[:each])
+				text = one.Whole()
+			}
+			if _, err := tx.Exec(text, values[:each]...); err != nil {
 				return err
 			}
 		}
