@@ -36,7 +36,9 @@ func (h house) long(t testing.TB, do func(*Tx) error) (end func() error) {
 	}
 }
 
-func putAda(tx *Tx) error { return tx.putPeople(directory.Person{Person: tx.Memory.People.Get("ada").Person}) }
+func putAda(tx *Tx) error {
+	return tx.putPeople(directory.Person{Person: tx.Memory.People.Get("ada").Person})
+}
 
 // Clients refresh while a long change is under way, with a used token after the new one is
 // there too; everything else waits for it, in order. Afterwards the rows say what was
