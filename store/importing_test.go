@@ -344,3 +344,22 @@ func TestAnImportHasItsOwnBound(t *testing.T) {
 	}
 	h.same(t, "after the import")
 }
+
+// On PostgreSQL what changes very many rows finds them by their index, and leaves the server as
+// it is for all else.
+func TestManyRowsByTheirIndex(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := furnished(t)
+	for _, change := range []struct {
+		name string
+		run  func(func(*Tx) error) error
+		want string
+	}{{"an import", h.changeMany, "1"}, {"a change after it", h.changeFacts, "4"}} {
+		var cost string
+		if err := change.run(func(tx *Tx) error { return tx.QueryRow(`SHOW random_page_cost`).Scan(&cost) }); err != nil || cost != change.want {
+			t.Errorf("%s: a page by an index costs %s, want %s: %v", change.name, cost, change.want, err)
+		}
+	}
+}

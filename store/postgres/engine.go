@@ -146,8 +146,18 @@ func (p *Engine) ChangeFacts(run func(*engine.Tx) error) error { return p.change
 // ChangeMany is ChangeFacts, which no refresh waits for, and which may take long: other
 // changes of facts wait for it, each until its own time is up.
 func (p *Engine) ChangeMany(run func(*engine.Tx) error) error {
-	return p.changeIn(longChangeTimeout, run)
+	return p.changeIn(longChangeTimeout, func(tx *engine.Tx) error {
+		if _, err := tx.Exec(byIndex); err != nil {
+			return err
+		}
+		return run(tx)
+	})
 }
+
+// byIndex has PostgreSQL find rows that a statement names, some hundred at a time, by their
+// index: it reads whole tables for them, and once more for the next hundreds. A removal of
+// 50,000 members took three times as long.
+const byIndex = `SET LOCAL random_page_cost = 1`
 
 func (p *Engine) changeIn(bound time.Duration, run func(*engine.Tx) error) error {
 	leave, err := p.enter()
