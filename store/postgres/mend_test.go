@@ -3,11 +3,15 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/schema"
 )
 
 // What to do about an error of the start is true of that error: 08P01 is all that
@@ -18,6 +22,18 @@ func TestMend(t *testing.T) {
 		code, text string
 		want       string
 	}{
+		{"28P01", `password authentication failed for user "guest"`, "refuses user guest"},
+		{"28000", `role "guest" is not permitted to log in`, "refuses user guest"},
+		{"55P03", "canceling statement due to lock timeout", "somebody holds the table"},
+		{"42501", "permission denied for schema public", "ALTER DATABASE keeper OWNER TO guest"},
+		{"42704", `unrecognized configuration parameter "nonsense"`, "a parameter that stands in database.url"},
+		{"3F000", "no schema has been selected to create in", "CREATE SCHEMA"},
+		{"25006", "cannot execute INSERT in a read-only transaction", "target_session_attrs=read-write"},
+		{"57P03", "the database system is starting up", "starting or stopping"},
+		{"42P05", `prepared statement "stmtcache_1" already exists`, "?default_query_exec_mode=exec"},
+		{"53100", "could not extend file: No space left on device", "the server's disk is full"},
+		{"XX000", `could not write init file: No space left on device`, "the server's disk is full"},
+		{"XX000", "standby mode, and server refused TLS", "runs at db.example:5432"},
 		{"57014", "canceling statement due to statement timeout", "ALTER ROLE guest SET statement_timeout = 0"},
 		{"3D000", `database "keeper" does not exist`, "createdb --encoding UTF8 --template template0 keeper"},
 		{"53300", "too many clients already", "opens up to 16"},
@@ -36,7 +52,62 @@ func TestMend(t *testing.T) {
 			}
 		}
 	}
-	if got := Mend(errors.New("connection refused"), c, 16); !strings.Contains(got, "runs at db.example:5432") {
-		t.Errorf("nobody there: %s", got)
+	for text, want := range map[string]string{
+		"connection refused":                         "runs at db.example:5432",
+		"ValidateConnect: server is in standby mode": "it is a standby: name the primary",
+		"tls error: server refused TLS connection":   "the server offers no TLS",
+	} {
+		if got := Mend(errors.New(text), c, 16); !strings.Contains(got, want) {
+			t.Errorf("%s: %s; want %s", text, got, want)
+		}
+	}
+	for code, want := range map[string]string{"42501": "as the owner of the tables", "42804": "it has changed nothing", "53100": "the server's disk is full"} {
+		_, _, err := schema.Options{Migrations: schema.Migrations()}.Run(schema.Version-1, func(schema.Migration) error { return &pgconn.PgError{Code: code} })
+		if got := Mend(err, c, 16); !strings.Contains(got, want) {
+			t.Errorf("%v: %s; want %s", err, got, want)
+		}
+	}
+	_, _, gone := schema.Options{Migrations: schema.Migrations()}.Run(schema.Version-1, func(schema.Migration) error { return io.ErrUnexpectedEOF })
+	if got := Mend(gone, c, 16); !strings.Contains(got, "runs at db.example:5432") {
+		t.Errorf("%v: %s", gone, got)
+	}
+}
+
+// away is an engine whose pool has nobody to connect to.
+func away(t *testing.T, url string) *Engine {
+	t.Helper()
+	p, err := askerOf(t.Context(), url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Pool.Close)
+	return p
+}
+
+// What is refused in words of ours is passed on as it is; of all else it is said what to
+// mend, in one line and without the password of the connection string.
+func TestExplain(t *testing.T) {
+	p := away(t, "postgres://guest:geheim@db.example:5432/keeper?pool_max_conns=99")
+	for _, known := range []error{ErrDatabase, schema.ErrVersion, schema.ErrUnfinished, engine.ErrKeys, engine.ErrNodes, engine.ErrInUse, engine.ErrNotEmpty, engine.ErrRow} {
+		if err := fmt.Errorf("the start: %w", known); p.explain(err) != err {
+			t.Errorf("%v: %v", err, p.explain(err))
+		}
+	}
+	for text, want := range map[string]string{
+		"database: refused\n\tby  db.example":            "database: the database cannot be used: refused by db.example; see that",
+		"cannot dial postgres://guest:geheim@db.example": "database: the database cannot be used: it cannot be reached; see that",
+		"ParseConfig: what was written":                  "database: the database cannot be used: it cannot be reached; see that",
+	} {
+		if err := p.explain(errors.New(text)); !errors.Is(err, ErrDatabase) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if err := away(t, "postgres://guest@db.example/keeper").explain(errors.New("refused")); !strings.Contains(err.Error(), ": refused;") {
+		t.Errorf("without a password: %v", err)
+	}
+	for url, want := range map[string]string{"postgres://guest@db.example/keeper?pool_max_conns=99": "opens up to 99", "postgres://guest@db.example/keeper?pool_max_conns=2": fmt.Sprint("opens up to ", LeastConns)} {
+		if err := away(t, url).explain(&pgconn.PgError{Code: "53300"}); !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v", url, err)
+		}
 	}
 }
