@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -20,6 +21,60 @@ func TestShares(t *testing.T) {
 	if got := fmt.Sprint(sizes, len(l.take(nil, 5, 1)), len(l.take(nil, 512, 1))); got != "[3 3 2 2] 5 5" {
 		t.Error(got)
 	}
+}
+
+// A queue takes as many as it is to have, and none when it is closed; what is in it then is
+// taken still, and after it nothing.
+func TestQueueThatCloses(t *testing.T) {
+	var q queue[int]
+	q.init()
+	var joined []bool
+	for n := range 3 {
+		joined = append(joined, q.Join(n, 2))
+	}
+	joined = append(joined, q.Join(3, 0))
+	q.close()
+	joined = append(joined, q.Join(4, 0), q.Join(5, 9))
+	if got := fmt.Sprint(joined, q.take([]int{9}, 512, 1), q.take(nil, 512, 1)); got != "[true true false true false false] [9 0 1 3] []" {
+		t.Error(got)
+	}
+}
+
+// Who waits is woken: one for each that comes, one more where some are left, and all at the end.
+func TestQueueWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q queue[int]
+		q.init()
+		taken, ended := make(chan []int, 9), make(chan bool, 9)
+		for range 3 {
+			go func() {
+				for {
+					out := q.take(nil, 2, 1)
+					if len(out) == 0 {
+						ended <- true
+						return
+					}
+					taken <- out
+				}
+			}()
+		}
+		synctest.Wait()
+		q.Join(1, 0)
+		synctest.Wait()
+		q.Mu.Lock() // four come at once, and one is woken
+		q.Items = append(q.Items, 2, 3, 4, 5)
+		q.Mu.Unlock()
+		q.wake.Signal()
+		synctest.Wait()
+		if len(taken) != 3 {
+			t.Errorf("%d groups were taken, want three", len(taken))
+		}
+		q.close()
+		synctest.Wait()
+		if len(ended) != 3 {
+			t.Errorf("%d of three know that it is closed", len(ended))
+		}
+	})
 }
 
 // One group that was held up does not make reads slow, many do; and they are
