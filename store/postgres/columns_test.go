@@ -99,3 +99,40 @@ func TestStateOfAKnownRow(t *testing.T) {
 		}
 	}
 }
+
+// A row is read whole where all of it is asked for, without its code where a check is, and of
+// one that cannot be read the approval is named.
+func TestRowsAsTheyCome(t *testing.T) {
+	id := "0123456789abcdef"
+	check := []string{`\x` + fmt.Sprintf("%x", id), "quill", "ada", "nordlys", "roles", "treasurer=change", "1", "11", "12", "13", "14", "2", "15", "16", "17", "18", "19", "20", `\x07`}
+	code := []string{"https://quill.example/cb", "https://issuer.example", "c", "21", "replaced", "unused", "22"}
+	want := approval.Approval{ID: approval.ID([]byte(id)), Client: "quill", Person: "ada", Organization: "nordlys", IssuedAt: 18, EndsAt: 20}
+	want.Born.Membership, want.Born.Person, want.Born.Organization, want.Born.Client = 11, 12, 13, 14
+	want.Phase, want.Generation, want.Key, want.Network, want.Bound = approval.Live, 15, 16, 17, approval.Thumbprint{7}
+	var err error
+	if want.Grant, err = grantset.Decode("roles", "treasurer=change", true); err != nil {
+		t.Fatal(err)
+	}
+	whole := want
+	whole.RedirectURI, whole.Issuer, whole.Challenge, whole.CreatedAt = code[0], code[1], code[2], 21
+	whole.Replace, whole.Reason, whole.EndedAt = true, "unused", 22
+	for _, tt := range []struct {
+		what     int
+		values   []string
+		want     approval.Approval
+		replaces string
+	}{{Checks, check, want, ""}, {Wholes, append(check[:len(check):len(check)], code...), whole, "replaced"}} {
+		got, err := of(pgx.TextFormatCode, tt.values...).row(&Reading{What: tt.what, Began: 9})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := fmt.Sprintf("%+v", got.A); said != fmt.Sprintf("%+v", tt.want) || got.Picks != "treasurer=change" || got.Used != 19 || got.replaces != tt.replaces || got.Read.Load() != 9 {
+			t.Errorf("%d: %s, picks %q, used %d, replaces %q, read at %d; want %+v", tt.what, said, got.Picks, got.Used, got.replaces, got.Read.Load(), tt.want)
+		}
+	}
+	bad := append([]string{}, check...)
+	bad[12] = "x"
+	if got, err := of(pgx.TextFormatCode, bad...).row(&Reading{What: Checks}); got != nil || err == nil || !strings.Contains(err.Error(), "approval "+want.ID.String()+": column c12:") {
+		t.Errorf("%v, %v", got, err)
+	}
+}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 )
@@ -98,4 +99,36 @@ func TestRowCacheOfWhatHasEnded(t *testing.T) {
 	want("no room for all", 0, 0, 1, 1, 1, 1)
 	put(100, []byte{5}, live(5, 2, 100))
 	want("one that is there needs no room", 0, 0, 1, 1, 2, 1)
+}
+
+// What only a code asks for is not remembered, and a row without any of it is as it was read.
+func TestBareRows(t *testing.T) {
+	for _, tt := range []struct {
+		challenge, replaces string
+		same                bool
+	}{{"", "", true}, {"c", "", false}, {"", "other", false}, {"c", "other", false}} {
+		r := &row{Picks: "p", Used: 5, replaces: tt.replaces}
+		r.A = approval.Approval{ID: approval.ID{1}, Client: "quill", RedirectURI: "u", Issuer: "i", Challenge: tt.challenge}
+		r.Read.Store(7)
+		got := r.bare()
+		if (got == r) != tt.same || got.A.Client != "quill" || got.A.ID != r.A.ID || got.Picks != "p" || got.Used != 5 || got.Read.Load() != 7 {
+			t.Errorf("%+v: %+v", tt, got)
+		}
+		if !tt.same && (got.A.RedirectURI != "" || got.A.Issuer != "" || got.A.Challenge != "" || got.replaces != "") {
+			t.Errorf("%+v: still there: %+v", tt, got)
+		}
+	}
+}
+
+// A row was found as it is by the newest read that found it so.
+func TestRowsFoundAgain(t *testing.T) {
+	var r row
+	for n, step := range [][2]int64{{5, 5}, {3, 5}, {5, 5}, {9, 9}} {
+		if r.found(step[0]); r.Read.Load() != step[1] {
+			t.Errorf("step %d: found at %d, want %d", n, r.Read.Load(), step[1])
+		}
+	}
+	if hour := Moment(time.Now()); hour < int64(time.Hour) || Moment(processStart) != 0 || Moment(processStart.Add(time.Second)) != int64(time.Second) {
+		t.Errorf("the process began %v ago", time.Duration(hour))
+	}
 }
