@@ -60,7 +60,7 @@ func (p *Engine) Beat(ctx context.Context) error {
 	}
 	p.measured.Store(&measure{time.UnixMicro(micros), before.Add(took / 2)})
 	p.others.Store(alive)
-	if p.outgrown.Swap(oldest > schema.Version) != (oldest > schema.Version) {
+	if outgrown := oldest > schema.Version; p.outgrown.Swap(outgrown) != outgrown && outgrown {
 		p.Log.Error("the schema is of a release that this one cannot work beside", "oldest", oldest, "knows", schema.Version)
 	}
 	return nil

@@ -1,0 +1,73 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// A node knows as of its last look how many live, and forgets those that have left.
+func TestNodesKnowOfEachOther(t *testing.T) {
+	all := nodes(t, 2)
+	if embedded() {
+		if n := all[0].LiveNodes(); n != 1 {
+			t.Errorf("%d live, want one", n)
+		}
+		return
+	}
+	here, other := all[0], all[1]
+	beat := func(h house, want int) {
+		t.Helper()
+		if err := h.postgres().Beat(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if n := h.LiveNodes(); n != want {
+			t.Errorf("%d live, want %d", n, want)
+		}
+	}
+	if n := here.LiveNodes(); n != 1 {
+		t.Errorf("%d live when it looked last, want one", n)
+	}
+	beat(here, 2)
+	here.sql(t, `UPDATE node SET seen_at = 0`) // both are paused for long
+	beat(here, 1)
+	beat(other, 2)
+	beat(here, 2)
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	beat(here, 1)
+}
+
+// That the schema takes newer releases alone is said when a node finds it, and not again; when
+// it is as before, the node goes on and says nothing.
+func TestOutgrownIsSaidOnce(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := furnished(t)
+	var log bytes.Buffer
+	s, err := Open(ctx, at(t, h.path, Options{Ring: h.ring, Now: h.clock.Now, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	for n, step := range []struct {
+		oldest int
+		said   int // times in all
+	}{{SchemaVersion, 0}, {SchemaVersion + 1, 1}, {SchemaVersion + 1, 1}, {SchemaVersion, 1}, {SchemaVersion + 7, 2}} {
+		h.sql(t, fmt.Sprintf(`UPDATE meta SET value = '%d' WHERE name = 'schema_oldest'`, step.oldest))
+		if err := s.postgres().Beat(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(log.String(), "cannot work beside"); got != step.said {
+			t.Errorf("step %d: said %d times, want %d", n, got, step.said)
+		}
+		if _, err := s.Person(ctx, "ada"); errors.Is(err, ErrUnavailable) != (step.oldest > SchemaVersion) {
+			t.Errorf("step %d: %v", n, err)
+		}
+	}
+}
