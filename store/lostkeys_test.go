@@ -207,6 +207,18 @@ func TestReplaceLostOfNothing(t *testing.T) {
 	}
 }
 
+// What newer releases alone work on is theirs, also where no server works on it.
+func TestReplaceLostOfANewerSchema(t *testing.T) {
+	h := furnished(t)
+	h.sql(t, `UPDATE meta SET value = '99' WHERE name IN ('schema', 'schema_oldest')`)
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReplaceLost(ctx, LostOptions{At: here(t, h.path), DryRun: true, Now: h.clock.Now()}); !errors.Is(err, ErrSchema) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // With a full disk nothing is changed, and the error says so.
 func TestReplaceLostOnAFullDisk(t *testing.T) {
 	if !embedded() { // a server's disk is its own; every change of it is one transaction

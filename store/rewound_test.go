@@ -174,6 +174,9 @@ func TestEmptiedDatabase(t *testing.T) {
 	id := h.live(t, h.unique(1))
 	for range 2 { // what is remembered, and what is not
 		h.sql(t, `CREATE TABLE kept_facts AS TABLE facts; DELETE FROM facts`)
+		if err := h.SetActive(ctx, "tor", false, Act{}); !errors.Is(err, ErrUnavailable) || h.WhyNot(err) != NoTable {
+			t.Errorf("a change: %v; want unavailable, as a table is gone", err)
+		}
 		if _, err := h.Check(ctx, id); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("a check: %v; want unavailable", err)
 		}

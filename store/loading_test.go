@@ -1,0 +1,70 @@
+package store
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/directory"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/policy"
+)
+
+// Facts that cannot be read are none that memory lacks: whoever asks is told that it cannot be
+// now, whichever table it is, memory stays at its version, and all is there once it can be read.
+func TestFactsThatCannotBeLoaded(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all := nodes(t, 2)
+	h, other := all[0], all[1]
+	id := h.live(t, h.unique(1))
+	rename := func(name string) error {
+		return other.AddDirectory(ctx, directory.Directory{Roles: []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: "anchor", Name: name}}}, Act{})
+	}
+	rules := func(days int) error {
+		other.rules(t, policy.Policy{MaxDays: days, Apps: []policy.App{{Host: "quill.example", Name: "Quill", Rule: policy.Allow}}, Ceiling: grantset.Ceiling{Never: []string{"treasurer"}}})
+		return nil
+	}
+	everything := func() error {
+		other.sql(t, `WITH next AS (UPDATE facts SET version = version + 1 RETURNING version) INSERT INTO fact_change SELECT version, '*', '' FROM next`)
+		return nil
+	}
+	for _, tt := range []struct {
+		table  string
+		change func() error
+	}{
+		{"fact_change", func() error { return other.SetActive(ctx, "tor", false, Act{}) }},
+		{"person", func() error { return other.SetActive(ctx, "tor", true, Act{}) }},
+		{"organization", func() error { return other.SetIntegration(ctx, "fjell", false, Act{}) }},
+		{"membership", func() error { return other.SetAdmin(ctx, "nordlys", "tor", true, Act{}) }},
+		{"policy", func() error { return rules(8) }},
+		{"policy_app", func() error { return rules(9) }},
+		{"policy_never", func() error { return rules(10) }},
+		{"circle", func() error {
+			return other.AddDirectory(ctx, directory.Directory{Circles: []org.Circle{{ID: "anchor", Organization: "nordlys", Name: "North"}}}, Act{})
+		}},
+		{"role", func() error { return rename("Cashier") }},
+		{"filler", func() error { return rename("Bursar") }},
+		{"api_key", func() error {
+			return other.AddDirectory(ctx, directory.Directory{APIKeys: []directory.APIKey{{Key: "first-key-of-tor", Person: "tor", Organization: "nordlys", Name: "demo"}}}, Act{})
+		}},
+		{"client", func() error { other.register(t, "brass"); return nil }},
+		{"person", everything}, {"organization", everything}, {"membership", everything}, {"policy", everything}, {"circle", everything},
+		{"role", everything}, {"filler", everything}, {"api_key", everything}, {"client", everything},
+	} {
+		if err := tt.change(); err != nil {
+			t.Fatal(tt.table, err)
+		}
+		before := h.postgres().Version()
+		h.sql(t, `ALTER TABLE `+tt.table+` RENAME TO elsewhere`)
+		if _, err := h.Check(ctx, id); !errors.Is(err, ErrUnavailable) || h.postgres().Version() != before {
+			t.Errorf("without %s: %v, memory went on: %v", tt.table, err, h.postgres().Version() != before)
+		}
+		h.sql(t, `ALTER TABLE elsewhere RENAME TO `+tt.table)
+		if !h.accepts(t, id) || h.postgres().Version() == before {
+			t.Errorf("with %s again: memory went on: %v", tt.table, h.postgres().Version() != before)
+		}
+		h.same(t, "with "+tt.table+" again")
+	}
+}
