@@ -71,7 +71,7 @@ func (e *Ends) Write(ctx context.Context) (written int, err error) {
 			return written, err
 		}
 		written += ends
-		if ctx != nil && ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return written, ctx.Err()
 		}
 		if len(pending) > 0 {

@@ -38,9 +38,6 @@ const pendingEndRows = `
 
 // PendingEnds asks the rows.
 func (p *Engine) PendingEnds(ctx context.Context, issued time.Time) (out []approval.ID, done func() error, err error) {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	ctx = context.WithoutCancel(ctx)
 	var version, written, at int64
 	if err := p.DB.QueryRowContext(ctx, `
