@@ -99,6 +99,14 @@ func TestJournaledIsTold(t *testing.T) {
 	if l.took["group"] < 5 || embedded() && l.took["commit"] < 5 {
 		t.Errorf("took %v", l.took)
 	}
+	before := maps.Clone(l.took)
+	l.mu.Unlock()
+	err = s.change(func(tx *Tx) error { return tx.Journal(Event{Kind: "operator_changed"}) })
+	l.take(t, h)
+	l.mu.Lock()
+	if err != nil || l.took["group"] <= before["group"] || l.took["commit"] <= before["commit"] {
+		t.Errorf("a change: %v, took %v before and %v after", err, before, l.took)
+	}
 }
 
 func TestFigures(t *testing.T) {

@@ -2,7 +2,10 @@ package store
 
 import (
 	"errors"
+	"sync"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -67,4 +70,37 @@ func TestFactsThatCannotBeLoaded(t *testing.T) {
 		}
 		h.same(t, "with "+tt.table+" again")
 	}
+}
+
+// What others have loaded meanwhile is newer than what a load has read, and stays.
+func TestLoadingBehindOthers(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all := nodes(t, 2)
+	h, other := all[0], all[1]
+	other.addPerson(t, 1)
+	conn, err := h.postgres().Pool.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	one, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Rollback(ctx)
+	meanwhile := sync.OnceFunc(func() {
+		other.addPerson(t, 2)
+		if err := h.postgres().FreshNow(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := h.postgres().Load(ctx, conn.Conn(), false, meanwhile); err != nil {
+		t.Fatal(err)
+	}
+	if here, there := h.postgres().Version(), other.postgres().Version(); here != there {
+		t.Errorf("memory is at version %d, and others have loaded %d", here, there)
+	}
+	h.same(t, "afterwards")
 }

@@ -1,6 +1,11 @@
 package store
 
-import "testing"
+import (
+	"errors"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/store/engine"
+)
 
 // Facts change one after the other, whichever node changes them: who changes
 // some holds their version, and a removal that is acknowledged meanwhile by
@@ -48,6 +53,33 @@ func TestChangesOfFactsWaitForOneAnother(t *testing.T) {
 	for _, h := range all {
 		if !h.accepts(t, id) {
 			t.Error("an approval of somebody else is not accepted")
+		}
+	}
+}
+
+// What is changed apart from the facts is refused in the words of whoever refuses, and stands
+// only where nobody does.
+func TestWhatIsChangedApart(t *testing.T) {
+	h := furnished(t)
+	failed := errors.New("failed")
+	for _, tt := range []struct {
+		name string
+		run  func() error
+		want error
+	}{
+		{"made", func() error { return nil }, nil},
+		{"refused", func() error { return ErrNotFound }, ErrNotFound},
+		{"a fault", func() error { return failed }, ErrUnavailable},
+		{"a panic", func() error { panic(failed) }, ErrUnavailable},
+	} {
+		err := h.db.Engine.Apart(func(tx *engine.Tx) error {
+			return errors.Join(tx.PutMeta("apart", tt.name), tt.run())
+		})
+		if !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) || errors.Is(err, ErrUnavailable) != (tt.want == ErrUnavailable) {
+			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
+		}
+		if n := h.rows(t, `SELECT COUNT(*) FROM meta WHERE name = 'apart' AND value = '`+tt.name+`'`); n != map[bool]int{true: 1}[err == nil] {
+			t.Errorf("%s: %v, and %d rows", tt.name, err, n)
 		}
 	}
 }

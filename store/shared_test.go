@@ -314,6 +314,24 @@ func TestStartWhileTablesAreMade(t *testing.T) {
 	}
 }
 
+// However few connections a URL allows, a node has those of its workers and five for all else;
+// where it allows more, all else has them.
+func TestConnectionsOfANode(t *testing.T) {
+	if embedded() {
+		return
+	}
+	for allowed, want := range map[int]int{1: 5, postgres.LeastConns: 5, postgres.LeastConns + 20: 25} {
+		s, err := Open(ctx, Options{URL: fmt.Sprintf("%s&pool_max_conns=%d", at(t, "", Options{}).URL, allowed), Ring: ring(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		if most, rest := int(s.postgres().Pool.Config().MaxConns), s.postgres().DB.Stats().MaxOpenConnections; most != max(allowed, postgres.LeastConns) || rest != want {
+			t.Errorf("%d allowed: %d in all, %d for all else; want %d", allowed, most, rest, want)
+		}
+	}
+}
+
 // What a start says of a database that cannot be worked on names the mend.
 func TestDatabasesThatAreRefused(t *testing.T) {
 	if embedded() {
@@ -386,8 +404,12 @@ func TestDatabasesThatAreRefused(t *testing.T) {
 	if text, _, err := InspectURL(ctx, guest(name), ring(t)); err != nil {
 		t.Errorf("beside a table of others: %q, %v", text, err)
 	}
-	if text, _, err := InspectURL(ctx, url, ring(t)); err != nil || !strings.Contains(text, fmt.Sprint("schema ", SchemaVersion)) {
-		t.Errorf("a good one: %q, %v", text, err)
+	good := fmt.Sprintf("postgres postgres at 127.0.0.1:%d, schema %d", server.Port(), SchemaVersion)
+	if text, has, err := InspectURL(ctx, url, ring(t)); err != nil || text != good || has.Version != SchemaVersion {
+		t.Errorf("a good one: %q, %+v, %v; want %q", text, has, err, good)
+	}
+	if text, has, err := InspectURL(ctx, server.URL(poor), ring(t)); err != nil || !strings.HasSuffix(text, ", the tables are made at the first start") || has.Version != 0 {
+		t.Errorf("one without tables: %q, %+v, %v", text, has, err)
 	}
 	if _, _, err := InspectURL(ctx, url, ringOf(t, 0, 9)); !errors.Is(err, ErrKeys) {
 		t.Errorf("another installation's keys: %v", err)
