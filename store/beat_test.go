@@ -2,11 +2,14 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // A node knows as of its last look how many live, and forgets those that have left.
@@ -69,5 +72,48 @@ func TestOutgrownIsSaidOnce(t *testing.T) {
 		if _, err := s.Person(ctx, "ada"); errors.Is(err, ErrUnavailable) != (step.oldest > SchemaVersion) {
 			t.Errorf("step %d: %v", n, err)
 		}
+	}
+}
+
+// Where one connection says that its server is none any more, all others that lead there are
+// given up, and where a request alone was refused none is.
+func TestConnectionsAreGivenUpTogether(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all := nodes(t, 2)
+	h := all[0]
+	idle := func() (n int) {
+		var taken []*pgxpool.Conn
+		for range 3 {
+			c, err := h.postgres().Pool.Acquire(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			taken = append(taken, c)
+		}
+		for _, c := range taken {
+			c.Release()
+		}
+		return int(h.postgres().Pool.Stat().NewConnsCount())
+	}
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	before := idle()
+	if err := h.postgres().Beat(over); err == nil {
+		t.Error("a beat with no time left")
+	}
+	if err := h.postgres().Beat(ctx); err != nil {
+		t.Error(err)
+	}
+	if made := idle() - before; made != 0 {
+		t.Errorf("%d connections were made anew, and all were good", made)
+	}
+	all[1].cutOthers(t)
+	if err := h.postgres().Beat(ctx); err == nil {
+		t.Error("a beat over a connection that is cut")
+	}
+	if err := h.postgres().Beat(ctx); err != nil {
+		t.Errorf("the next: %v", err)
 	}
 }

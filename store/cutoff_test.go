@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -106,6 +108,9 @@ func TestCutOffHalfWay(t *testing.T) {
 				made, err := tt.do(url)
 				if through = by.left.Swap(0) > 0; through != (err == nil) && !(tt.again && by.atCommit.Load()) {
 					t.Errorf("cut off at %d: %v, through: %v", n, err, through)
+				}
+				if err != nil && (!errors.Is(err, ErrDatabase) || !strings.Contains(err.Error(), "see that PostgreSQL runs")) {
+					t.Errorf("cut off at %d, and told to mend something else: %v", n, err)
 				}
 				if err == nil && made != nil {
 					if err := made.Close(); err != nil {
