@@ -271,7 +271,9 @@ func (d *Document) schema(t testing.TB, raw json.RawMessage) *jsonschema.Resolve
 	if is, ok := d.resolved.Load(string(raw)); ok {
 		return is.(*jsonschema.Resolved)
 	}
-	all, err := json.Marshal(map[string]any{"allOf": []any{raw}, "$defs": d.Components.Schemas})
+	named := map[string]json.RawMessage{}
+	d.named(raw, named)
+	all, err := json.Marshal(map[string]any{"allOf": []any{raw}, "$defs": named})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,4 +287,19 @@ func (d *Document) schema(t testing.TB, raw json.RawMessage) *jsonschema.Resolve
 	}
 	d.resolved.Store(string(raw), is)
 	return is
+}
+
+var reference = regexp.MustCompile(`"#/components/schemas/([^"]+)"`)
+
+// named puts the schemas there that one names, and those that these do. One that is
+// not in the document is missed by whoever resolves them.
+func (d *Document) named(raw json.RawMessage, into map[string]json.RawMessage) {
+	for _, found := range reference.FindAllSubmatch(raw, -1) {
+		name := string(found[1])
+		s, ok := d.Components.Schemas[name]
+		if _, has := into[name]; ok && !has {
+			into[name] = s
+			d.named(s, into)
+		}
+	}
 }
