@@ -66,7 +66,7 @@ var nextRelease = sync.OnceValues(func() (string, error) {
 	if err := os.WriteFile(file, overlay, 0o600); err != nil {
 		return "", err
 	}
-	build := exec.Command("go", "build", "-race", "-overlay", file, "-ldflags", "-X main.version="+nextVersion, "-o", name, "../../cmd/grantkeeper")
+	build := exec.Command("go", "build", "-race", "-overlay", file, "-ldflags", "-w -X main.version="+nextVersion, "-o", name, "../../cmd/grantkeeper")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}
