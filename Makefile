@@ -10,6 +10,9 @@ FUZZTIME ?= 30s
 
 .PHONY: test lint setup build release release-key release-sign release-verify vuln bench bench-postgres bench-scale tails flood timing signin faults seeds simulate simulate-nightly flows activity fuzz fuzz-nightly mutants screenshots dev clean
 
+# A compiler, and what looks at code, spends a third of its time on memory that is free again soon.
+test lint: export GOGC := 400
+
 # Everything, browser tests included, with the race detector but where scripts/test.sh says;
 # fails when a test was skipped. What is said of the code is found out meanwhile: many
 # tests wait for what they killed. What computes for one goroutine at a time, and is
