@@ -75,10 +75,10 @@ func TestImportOfManyRows(t *testing.T) {
 	}
 }
 
-// A directory of most people there are is not named row by row, neither to other nodes nor to
+// A directory of many of the people there are is not named row by row, neither to other nodes nor to
 // who writes that approvals have ended: all is loaded again, and all rows are asked. A few
 // rows are.
-func TestMostFactsAreLoadedWhole(t *testing.T) {
+func TestManyFactsAreLoadedWhole(t *testing.T) {
 	if embedded() {
 		return
 	}
@@ -95,6 +95,7 @@ func TestMostFactsAreLoadedWhole(t *testing.T) {
 		}
 	}
 	before := h.rows(t, `SELECT COUNT(*) FROM fact_change WHERE what = '*'`)
+	// An eighth of them is meant, but never a thousand rows or fewer.
 	d := newcomers(400)
 	ok(t, h.AddDirectory(ctx, newcomers(200), Act{}))
 	whole("few rows", before)
@@ -132,5 +133,28 @@ func TestMostFactsAreLoadedWhole(t *testing.T) {
 	}
 	if n := h.rows(t, `SELECT COUNT(*) FROM approval WHERE ended_at > 0 AND reason = '`+string(approval.PersonDeactivated)+`'`); n != 2 {
 		t.Errorf("%d rows are ended", n)
+	}	// 8,000 people and 4,000 memberships: 1,500 are an eighth.
+	rename := func(n int, name string) directory.Directory {
+		d := directory.Directory{People: newcomers(4000).People[:n]}
+		for i := range d.People {
+			d.People[i].Name = name
+		}
+		return d
 	}
+	ok(t, h.AddDirectory(ctx, directory.Directory{People: morePeople(4000)}, Act{}))
+	whole("more people", before+3)
+	ok(t, h.AddDirectory(ctx, rename(1200, "fewer"), Act{}))
+	whole("less than an eighth of them", before+3)
+	ok(t, h.AddDirectory(ctx, rename(1600, "more"), Act{}))
+	whole("more than an eighth", before+4)
+	other.same(t, "after all of it")
+}
+
+// morePeople are members of nothing.
+func morePeople(n int) (all []directory.Person) {
+	for i := range n {
+		id := fmt.Sprintf("more-%d", i)
+		all = append(all, directory.Person{Person: org.Person{ID: id, Email: id + "@nordlys.example", Name: id, Active: true}})
+	}
+	return all
 }
