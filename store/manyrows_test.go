@@ -133,7 +133,7 @@ func TestManyFactsAreLoadedWhole(t *testing.T) {
 	}
 	if n := h.rows(t, `SELECT COUNT(*) FROM approval WHERE ended_at > 0 AND reason = '`+string(approval.PersonDeactivated)+`'`); n != 2 {
 		t.Errorf("%d rows are ended", n)
-	}	// 8,000 people and 4,000 memberships: 1,500 are an eighth.
+	} // 8,000 people and 4,000 memberships: 1,500 are an eighth.
 	rename := func(n int, name string) directory.Directory {
 		d := directory.Directory{People: newcomers(4000).People[:n]}
 		for i := range d.People {
