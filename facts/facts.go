@@ -38,6 +38,12 @@ type Facts struct {
 	Impersonal bool // of every member
 }
 
+// Rows is how many there are of people, memberships, roles, clients and API keys, which are
+// most of the rows that facts are loaded from.
+func (m *Facts) Rows() int {
+	return m.People.Len() + m.Members.Len() + m.Roles.Len() + len(m.Clients) + len(m.APIKeys)
+}
+
 // MemberKey names a membership by IDs.
 type MemberKey struct{ Person, Organization string }
 

@@ -280,6 +280,23 @@ func TestStanding(t *testing.T) {
 }
 
 // An organization is empty without a member, circle or role, and with the integration off.
+func TestRows(t *testing.T) {
+	f := town() // two people, three memberships, two roles, a client, a key
+	for _, tt := range []struct {
+		change Change
+		want   int
+	}{
+		{nil, 9}, {person("eva", "eva@a.example"), 10}, {membership("eva", "nord"), 11}, {RoleGone("desk"), 10}, {ClientGone("app"), 9}, {APIKeyGone{1}, 8},
+	} {
+		if tt.change != nil {
+			tt.change.Apply(&f)
+		}
+		if got := f.Rows(); got != tt.want {
+			t.Errorf("after %+v: %d rows, want %d", tt.change, got, tt.want)
+		}
+	}
+}
+
 func TestEmpty(t *testing.T) {
 	none := OrganizationChange{Organization: org.Organization{ID: "o"}}
 	on := none

@@ -143,9 +143,9 @@ func TestManyFactsAreLoadedWhole(t *testing.T) {
 	}
 	ok(t, h.AddDirectory(ctx, directory.Directory{People: morePeople(4000)}, Act{}))
 	whole("more people", before+3)
-	ok(t, h.AddDirectory(ctx, rename(1200, "fewer"), Act{}))
+	ok(t, h.AddDirectory(ctx, rename(1900, "fewer"), Act{}))
 	whole("less than an eighth of them", before+3)
-	ok(t, h.AddDirectory(ctx, rename(1600, "more"), Act{}))
+	ok(t, h.AddDirectory(ctx, rename(2100, "more"), Act{}))
 	whole("more than an eighth", before+4)
 	other.same(t, "after all of it")
 }
