@@ -15,24 +15,29 @@ test lint: export GOGC := 400
 
 # Everything, browser tests included, with the race detector but where scripts/test.sh says;
 # fails when a test was skipped. What is said of the code is found out meanwhile: many
-# tests wait for what they killed. What computes for one goroutine at a time, and is
+# tests wait for what they killed. What both are about is compiled before, once. What computes for one goroutine at a time, and is
 # nobody's here, is built without the detector's questions, in what the tests build too:
 # SQLite, which is C that was translated (the driver around it is asked about), and the
 # checker of histories. Nothing asks for what a debugger would, which takes a fifth of the
 # time to compile and to link.
 test: export GOFLAGS := $(GOFLAGS) -ldflags=-w -gcflags=all=-dwarf=false -gcflags=github.com/ncruces/go-sqlite3-wasm/...=-race=false -gcflags=github.com/anishathalye/porcupine=-race=false
 test: setup
-	@mkdir -p bin; $(MAKE) --no-print-directory lint >bin/lint.log 2>&1 & lint=$$!; \
+	@mkdir -p bin; for module in . bench; do (cd $$module && go list -race -export -deps -test ./... >/dev/null 2>&1); done; \
+	$(MAKE) --no-print-directory lint >bin/lint.log 2>&1 & lint=$$!; \
 	bash scripts/test.sh -count=1 -timeout 20m; status=$$?; \
 	wait $$lint || { cat bin/lint.log >&2; echo "make lint failed" >&2; exit 1; }; exit $$status
 
+# It asks of what the tests with the race detector are built from, so that make test compiles it once,
+# and of what is left out there.
 lint:
 	@unformatted=$$(gofmt -l .) || exit 1; \
 	if [ -n "$$unformatted" ]; then \
 		echo "not formatted, run gofmt -w on:" >&2; echo "$$unformatted" >&2; exit 1; \
 	fi
 	go build -o bin/staticcheck honnef.co/go/tools/cmd/staticcheck
-	for module in . bench e2e/chart; do (cd $$module && go vet ./... && $(CURDIR)/bin/staticcheck -checks all ./...) || exit 1; done
+	check() { go vet "$$@" && $(CURDIR)/bin/staticcheck -checks all "$$@"; }; \
+	for module in . bench; do (cd $$module && export GOFLAGS="$$GOFLAGS -race" && check ./...) || exit 1; done; \
+	check $$(grep -rl --include='*.go' '^//go:build !race' . | xargs -n1 dirname | sort -u) && cd e2e/chart && check ./...
 	cd scripts/lint && go build -o $(CURDIR)/bin/lint .
 	bin/lint
 
