@@ -125,6 +125,9 @@ func TestOneProofTwiceInAGroup(t *testing.T) {
 		if told[o.Verdict]++; o.Err != nil {
 			t.Error(o.Err)
 		}
+		if o.Verdict == approval.OK && o.Tries != 0 {
+			t.Errorf("the one that was saved was tried %d times before", o.Tries)
+		}
 	}
 	if told[approval.OK] != 1 || told[approval.Replayed] != 1 {
 		t.Errorf("exchanges: %v", told)

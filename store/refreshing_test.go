@@ -146,6 +146,26 @@ func TestARefreshOfAnotherRow(t *testing.T) {
 	}
 }
 
+// What is no refresh, or would be refused, is left to the move: no row is touched.
+func TestWhatIsNoRefreshIsLeftToTheMove(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := nodes(t, 1)[0]
+	id := h.live(t, h.unique(1))
+	for name, m := range map[string]approval.Move{
+		"a revocation":             approval.Revoke("quill", h.Now()),
+		"an end":                   approval.End(approval.RevokedByPerson, h.Now()),
+		"another client's refresh": approval.Refresh("other", 1, 7, h.Now()),
+	} {
+		saved, err := h.postgres().MoveExpected(approval.Expected(id, "quill", 1), m, Act{})
+		row, found := h.Approval(ctx, id)
+		if err != nil || found != nil || saved != (approval.State{}) || row.Phase != approval.Live || row.Generation != 1 || row.Key != 1 {
+			t.Errorf("%s: %+v, %v; the row is at %+v, %v", name, saved, err, row.State, found)
+		}
+	}
+}
+
 // A fact that has ended ends the approval, though its row did not say so: nobody gets
 // the token that was saved.
 func TestARefreshOnALostFact(t *testing.T) {
