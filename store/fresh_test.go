@@ -18,6 +18,7 @@ var notAsked = []string{
 	"access", "move", "Version", "names", "Stamp", "AwaitCommit", "APIKey", "LastUse", "Living",
 	"peopleFound", "signed", // behind who asks
 	"takes", "conflicts", // the writer asks once more
+	"manyKeys", // within a change, which is up to date
 }
 
 // On PostgreSQL memory is a replica: whoever answers out of it calls fresh

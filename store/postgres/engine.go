@@ -147,17 +147,14 @@ func (p *Engine) ChangeFacts(run func(*engine.Tx) error) error { return p.change
 // changes of facts wait for it, each until its own time is up.
 func (p *Engine) ChangeMany(run func(*engine.Tx) error) error {
 	return p.changeIn(longChangeTimeout, func(tx *engine.Tx) error {
-		if _, err := tx.Exec(byIndex); err != nil {
+		// A statement names some hundred rows at a time: PostgreSQL read whole tables for them,
+		// and again for the next, so that a removal of 50,000 members took three times as long.
+		if _, err := tx.Exec(`SET LOCAL random_page_cost = 1`); err != nil {
 			return err
 		}
 		return run(tx)
 	})
 }
-
-// byIndex has PostgreSQL find rows that a statement names, some hundred at a time, by their
-// index: it reads whole tables for them, and once more for the next hundreds. A removal of
-// 50,000 members took three times as long.
-const byIndex = `SET LOCAL random_page_cost = 1`
 
 func (p *Engine) changeIn(bound time.Duration, run func(*engine.Tx) error) error {
 	leave, err := p.enter()
