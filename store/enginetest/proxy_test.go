@@ -107,8 +107,13 @@ func (l *link) ask(m pgproto3.FrontendMessage) (end, commits bool) {
 		l.saving = l.saving || saves.MatchString(l.texts[m.PreparedStatement])
 		return false, false
 	case *pgproto3.Query:
-		l.explicit = strings.HasPrefix(m.String, "BEGIN")
 		commits = l.saving && m.String == "COMMIT"
+		switch { // any other statement, such as a SET, is a part of the transaction
+		case strings.HasPrefix(m.String, "BEGIN"):
+			l.explicit = true
+		case m.String == "COMMIT", m.String == "ROLLBACK":
+			l.explicit = false
+		}
 	case *pgproto3.Sync:
 		commits = l.saving && !l.explicit
 	case *pgproto3.Terminate:
