@@ -24,7 +24,7 @@ test: export GOFLAGS := $(GOFLAGS) -ldflags=-w -gcflags=all=-dwarf=false -gcflag
 test: setup
 	@mkdir -p bin; for module in . bench; do (cd $$module && go list -race -export -deps -test ./... >/dev/null 2>&1); done; \
 	$(MAKE) --no-print-directory lint >bin/lint.log 2>&1 & lint=$$!; \
-	bash scripts/test.sh -count=1 -timeout 20m; status=$$?; \
+	bash scripts/test.sh -count=1 -timeout 40m; status=$$?; \
 	wait $$lint || { cat bin/lint.log >&2; echo "make lint failed" >&2; exit 1; }; exit $$status
 
 # It asks of what the tests with the race detector are built from, so that make test compiles it once,
