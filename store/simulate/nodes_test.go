@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -49,8 +48,7 @@ type cluster struct {
 	closing   bool
 	away      bool // the person is no member, or may be none
 	begun     int
-	disturbed bool // the machine has held the nodes up, so that another run may be another
-	altered   int  // statements that a planted fault has changed
+	altered   int // statements that a planted fault has changed
 
 	breaks, kills, waits, timeouts int
 }
@@ -198,24 +196,6 @@ func timeless(_ []string, a slog.Attr) slog.Attr {
 		return slog.Attr{}
 	}
 	return a
-}
-
-// undisturbed lets the nodes run, and notes when that took so long that the Go runtime may
-// have had a goroutine wait behind others: after ten milliseconds it does.
-func (s *cluster) undisturbed(run func()) {
-	runtime.Gosched() // what is left of the scheduler's time is not theirs: it has waited for the server
-	start := realTime()
-	run()
-	if realTime()-start > 9*time.Millisecond {
-		s.disturbed = true
-	}
-}
-
-// realTime is the machine's, of which the bubble knows nothing.
-func realTime() time.Duration {
-	var t syscall.Timeval
-	must(syscall.Gettimeofday(&t))
-	return time.Duration(t.Nano())
 }
 
 func (s *cluster) allUp() bool {

@@ -77,25 +77,7 @@ func (s *cluster) add(o *cluster) {
 // A seed is the same twice: what happens, in which order, down to each message between a node
 // and PostgreSQL. Where the machine may have disturbed that, it is compared again.
 func TestNodeSeedsReplay(t *testing.T) {
-	alike, disturbed := 0, 0
-	for n := range uint64(*nodeCount / 4) {
-		seed := *first + n**every
-		for range 3 {
-			a, b := runNodes(t, seed, plant{}, true), runNodes(t, seed, plant{}, true)
-			if a.log.String() == b.log.String() {
-				alike++
-				break
-			}
-			if !a.disturbed && !b.disturbed {
-				same(t, seed, a.log.String(), b.log.String())
-				break
-			}
-			disturbed++
-		}
-	}
-	if t.Logf("%d seeds were the same twice; %d times the machine disturbed one", alike, disturbed); alike == 0 {
-		t.Error("no seed could be compared with itself: the machine is too busy")
-	}
+	replay(t, *nodeCount/4, func(seed uint64) *workload { return &runNodes(t, seed, plant{}, true).workload })
 }
 
 // nodePlants are faults of several nodes: of a rule, as those of one, and of what nodes do so

@@ -210,14 +210,14 @@ func (s *simulation) work() {
 		case s.harm && s.disk.harmed == "" && s.disk.write == "":
 			s.disk.rot([]string{database, database + "-wal"}[s.random.IntN(2)])
 		}
-		synctest.Wait()
+		s.undisturbed(synctest.Wait)
 		s.collect()
 		if s.disk.dark || s.named != "" {
 			break
 		}
 	}
 	s.openGate()
-	synctest.Wait()
+	s.undisturbed(synctest.Wait)
 	s.collect()
 }
 
@@ -336,7 +336,7 @@ func (s *simulation) close() {
 		return
 	}
 	s.openGate()
-	synctest.Wait()
+	s.undisturbed(synctest.Wait)
 	s.collect()
 	s.trace("close: %v", s.store.Close() != nil)
 	s.store, s.pending = nil, nil
@@ -346,7 +346,7 @@ func (s *simulation) close() {
 func (s *simulation) once(kind string, generation int64, p *pages) *operation {
 	s.step.Add(1)
 	o := s.ask(Input{Kind: kind, Generation: generation}, p)
-	synctest.Wait()
+	s.undisturbed(synctest.Wait)
 	s.collect()
 	return o
 }

@@ -13,10 +13,12 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -72,6 +74,8 @@ type workload struct {
 	pending []*operation
 	step    atomic.Int64
 	tracing sync.Mutex
+
+	disturbed bool // the machine has held the server up, so that another run may be another
 
 	log    *strings.Builder // nil without a trace
 	logged bytes.Buffer     // what the server has logged
@@ -246,3 +250,21 @@ func challenge() string {
 }
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// undisturbed lets the server, or the nodes, run, and notes when that took so long that the Go runtime may
+// have had a goroutine wait behind others: after ten milliseconds it does.
+func (s *workload) undisturbed(run func()) {
+	runtime.Gosched() // what is left of the scheduler's time is not theirs: it has waited for the server
+	start := realTime()
+	run()
+	if realTime()-start > 9*time.Millisecond {
+		s.disturbed = true
+	}
+}
+
+// realTime is the machine's, of which the bubble knows nothing.
+func realTime() time.Duration {
+	var t syscall.Timeval
+	must(syscall.Gettimeofday(&t))
+	return time.Duration(t.Nano())
+}
