@@ -12,7 +12,8 @@ import (
 // has to wait because all connections do is in the figures (no coordinated omission).
 func (l load) open(ctx context.Context, rate float64) (run, error) {
 	var stop atomic.Bool
-	var tickets atomic.Int64
+	var tickets, end atomic.Int64 // end is when ctx ended
+	defer context.AfterFunc(ctx, func() { end.Store(time.Now().UnixNano()) })()
 	workers := make([]*worker, len(l.players))
 	for i, p := range l.players {
 		workers[i] = &worker{player: p, address: l.address, stop: &stop}
@@ -27,7 +28,7 @@ func (l load) open(ctx context.Context, rate float64) (run, error) {
 		return begin.Add(time.Duration(float64(tickets.Add(1)-1) / rate * float64(time.Second)))
 	}
 	for _, w := range workers {
-		all.Go(func() { w.workDue(ctx, due) })
+		all.Go(func() { w.workDue(ctx, due, &end) })
 	}
 	all.Wait()
 	var total run
@@ -39,7 +40,8 @@ func (l load) open(ctx context.Context, rate float64) (run, error) {
 }
 
 // workDue asks for what is due next, again and again: what was due before ctx ended, too.
-func (w *worker) workDue(ctx context.Context, due func() time.Time) {
+// What is due later is nobody's, also for who is late: they would have to do it all alone.
+func (w *worker) workDue(ctx context.Context, due func() time.Time, end *atomic.Int64) {
 	buffer := make([]byte, 0, 2<<10)
 	for !w.stop.Load() {
 		at := due()
@@ -49,6 +51,9 @@ func (w *worker) workDue(ctx context.Context, due func() time.Time) {
 			if time.Now().Before(at) {
 				return
 			}
+		}
+		if over := end.Load(); over > 0 && at.UnixNano() > over {
+			return
 		}
 		request := w.player.next(buffer[:0])
 		if request == nil {
