@@ -253,12 +253,12 @@ func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m))
 
 // undisturbed lets the server, or the nodes, run, and notes when that took so long that the Go runtime may
 // have had a goroutine wait behind others: after ten milliseconds it does.
-func (s *workload) undisturbed(run func()) {
+func (w *workload) undisturbed(run func()) {
 	runtime.Gosched() // what is left of the scheduler's time is not theirs: it has waited for the server
 	start := realTime()
 	run()
 	if realTime()-start > 9*time.Millisecond {
-		s.disturbed = true
+		w.disturbed = true
 	}
 }
 
