@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
@@ -103,4 +104,39 @@ func TestLoadingBehindOthers(t *testing.T) {
 		t.Errorf("memory is at version %d, and others have loaded %d", here, there)
 	}
 	h.same(t, "afterwards")
+}
+
+// A node that loads what another has changed remembers the same, each fact and each mark of it;
+// so does one that starts then.
+func TestNodesRememberAlike(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all := nodes(t, 2)
+	one, other := all[0], all[1]
+	other.remembered(t)
+	one.rules(t, policy.Policy{MaxDays: 8, Apps: []policy.App{{Host: "quill.example", Name: "Quill", Rule: policy.Allow}}, Ceiling: grantset.Ceiling{ReadOnly: true, Never: []string{"treasurer"}}})
+	one.register(t, "brass")
+	one.register(t, "tin")
+	for _, err := range []error{
+		one.AddDirectory(ctx, directory.Directory{
+			People:  []directory.Person{{Person: org.Person{ID: "sol", Email: "sol@nordlys.example", Name: "Sol", Active: true, Support: true}}, {Person: org.Person{ID: "liv", Email: "liv@nordlys.example", Name: "Liv"}}},
+			Members: []directory.Member{{Person: "tor", Organization: "fjell", Admin: true}},
+			Circles: []org.Circle{{ID: "keel", Organization: "nordlys", Parent: "anchor", Name: "Keel"}},
+			Roles:   []org.Role{{ID: "keeper", Organization: "nordlys", Circle: "keel", Name: "Keeper"}},
+			Fillers: []directory.Filler{{Role: "keeper", Person: "tor"}},
+			APIKeys: []directory.APIKey{{Key: "first-key-of-tor", Person: "tor", Organization: "fjell", Name: "demo"}},
+		}, Act{}),
+		one.SetIntegration(ctx, "fjell", false, Act{}),
+		one.RemoveMember(ctx, "fjell", "ada", Act{}),
+		one.SetClientEnabled(ctx, "brass", false, Act{}),
+		one.SyncPreregistered(ctx, []client.Client{{ID: "fixed", Name: "Fixed", RedirectURIs: []string{redirect}, Preregistered: true}}, Act{}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := one.remembered(t)
+	difference(t, "what has changed was loaded", other.remembered(t), want)
+	difference(t, "all was loaded", one.second(t).remembered(t), want)
 }
