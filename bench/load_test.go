@@ -202,3 +202,23 @@ func TestOpenCountsFromWhenARequestWasDue(t *testing.T) {
 		t.Errorf("half of the requests count %v ms", late)
 	}
 }
+
+// Who is late when an open loop ends asks for what was due until then, and for nothing later:
+// at this rate one connection never is on time.
+func TestOpenEnds(t *testing.T) {
+	l := loadOf(t, func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(2 * time.Millisecond)
+		_, _ = io.WriteString(w, "yes")
+	}, 5000)
+	const rate = 1000
+	ctx, end := context.WithCancel(context.Background())
+	begin := time.Now()
+	var elapsed time.Duration
+	ended := make(chan struct{})
+	time.AfterFunc(100*time.Millisecond, func() { end(); elapsed = time.Since(begin); close(ended) })
+	r, err := l.open(ctx, rate)
+	<-ended
+	if due := rate * (elapsed.Seconds() + 1); err != nil || r.bad > 0 || float64(r.good) > due { // a second for a busy machine
+		t.Errorf("%d right, of %.0f that were due at the end; %v %v", r.good, due, r.faults, err)
+	}
+}

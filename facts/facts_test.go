@@ -279,7 +279,7 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// An organization is empty without a member, circle or role, and with the integration off.
+// Rows counts what is there, and not who fills roles.
 func TestRows(t *testing.T) {
 	f := town() // two people, three memberships, two roles, a client, a key
 	for _, tt := range []struct {
@@ -297,6 +297,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// An organization is empty without a member, circle or role, and with the integration off.
 func TestEmpty(t *testing.T) {
 	none := OrganizationChange{Organization: org.Organization{ID: "o"}}
 	on := none

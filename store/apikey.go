@@ -46,6 +46,16 @@ func (tx *Tx) putAPIKey(k directory.APIKey) error {
 	return err
 }
 
+// putAPIKeys goes one by one: each says by itself whether it is another member's.
+func (tx *Tx) putAPIKeys(all []directory.APIKey) error {
+	for _, k := range all {
+		if err := tx.putAPIKey(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ReplaceAPIKeys gives new keys to members: each takes the place of those that
 // the member has under the same name. Who has none that stands gets none, since
 // nothing brings an ended key back (decision B6). It gives those that were put.

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // A node knows as of its last look how many live, and forgets those that have left.
@@ -116,4 +118,26 @@ func TestConnectionsAreGivenUpTogether(t *testing.T) {
 	if err := h.postgres().Beat(ctx); err != nil {
 		t.Errorf("the next: %v", err)
 	}
+}
+
+// Where nothing but notes is written, and the database refuses them, it is known what is the
+// matter; and that it is over once they are written, none lost.
+func TestRefusedNotesAreTold(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := furnished(t)
+	h.sql(t, `CREATE FUNCTION planted_full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'planted' USING ERRCODE = '53100'; END $$`)
+	h.sql(t, `CREATE TRIGGER planted BEFORE INSERT ON journal FOR EACH ROW EXECUTE FUNCTION planted_full()`)
+	h.Record(Event{Kind: "signin_failed", Detail: "while it is full"})
+	until(t, "it is said that the disk is full", func() bool {
+		r := h.postgres().Refused()
+		return r.Cause == engine.FullDisk && !r.Over
+	})
+	h.dropTrigger(t, "planted", "journal")
+	until(t, "the note is written", func() bool {
+		list, _, err := h.Events(ctx, EventFilter{Kind: "signin_failed"})
+		return err == nil && len(list) == 1
+	})
+	until(t, "and that it is over", func() bool { return h.postgres().Refused().Over })
 }

@@ -67,7 +67,7 @@ func (tx *Tx) carryOut(p *directory.Plan, act Act) error {
 		func() error { return tx.putCircles(p.Circles...) },
 		func() error { return tx.putRoles(p.Roles...) },
 		func() error { return tx.putFillers(p.Fillers...) },
-		func() error { return each(p.Keys, tx.putAPIKey) },
+		func() error { return tx.putAPIKeys(p.Keys) },
 	} {
 		if err := put(); err != nil {
 			return err
@@ -106,15 +106,6 @@ func (tx *Tx) tellImport(p *directory.Plan, act Act) error {
 		return nil
 	}
 	return tx.Changed(p.About.Person, p.About.Organization, p.About.What+": "+text, act)
-}
-
-func each[T any](list []T, put func(T) error) error {
-	for _, one := range list {
-		if err := put(one); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // plan plans an import on the facts as they are in the transaction.

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/directory"
@@ -69,6 +70,20 @@ func TestImportOfManyRows(t *testing.T) {
 					if _, err := h.Session(ctx, fmt.Sprint("session-", i)); err == nil {
 						t.Fatalf("%d: a session outlived its password", i)
 					}
+				}
+			}
+			// The same roles, and all but the first are left.
+			h.clock.add(time.Hour)
+			out, err = h.ImportDirectory(ctx, directory.Import{Directory: directory.Directory{Roles: next.Roles, Fillers: next.Fillers[:1]}, Prune: map[string]bool{directory.ListRoles: true}}, Act{})
+			if err != nil || out.Lists[directory.ListFillers].Removed < n {
+				t.Fatalf("%+v, %v", out.Lists, err)
+			}
+			h.same(t, "roles are left")
+			for i, p := range next.People {
+				m, err := h.Member(ctx, p.ID, "nordlys")
+				left, errLeft := h.LeftRoles(ctx, p.ID, "nordlys")
+				if stays := i == 0; err != nil || errLeft != nil || (len(m.Roles()) == 1) != stays || (left["of-"+p.ID] == h.Now().Unix()) == stays {
+					t.Fatalf("%d: %+v left %v; %v %v", i, m, left, err, errLeft)
 				}
 			}
 		})

@@ -80,20 +80,17 @@ func (s *Store) setMember(_ context.Context, organizationID, personID string, ne
 
 // putMembers adds memberships, or sets the admin right of those who are there.
 func (tx *Tx) putMembers(all ...directory.Member) error {
-	var values []any
-	for _, m := range all {
-		put := facts.MemberChange{MemberKey: facts.MemberKey{Person: m.Person, Organization: m.Organization}, Admin: m.Admin, Present: true}
-		if at := tx.Memory.Members.Get(put.MemberKey); at != nil {
-			put.Epoch = at.Epoch
-		}
-		values = append(values, m.Person, m.Organization, engine.Flag(m.Admin), engine.Flag(true), put.Epoch)
-		tx.Put(put)
-	}
-	return query.Insert(tx.Tx, query.Builder{
+	return put(tx, query.Builder{
 		Text: `INSERT INTO membership (person, organization, admin, present, epoch)`,
 		End: ` ON CONFLICT (person, organization) DO UPDATE
 		   SET admin = excluded.admin, present = excluded.present, epoch = excluded.epoch`,
-	}, 5, values)
+	}, all, func(m directory.Member) (facts.Change, []any) {
+		to := facts.MemberChange{MemberKey: facts.MemberKey{Person: m.Person, Organization: m.Organization}, Admin: m.Admin, Present: true}
+		if at := tx.Memory.Members.Get(to.MemberKey); at != nil {
+			to.Epoch = at.Epoch
+		}
+		return to, []any{to.Person, to.Organization, engine.Flag(to.Admin), engine.Flag(to.Present), to.Epoch}
+	})
 }
 
 // endMember ends the membership of somebody who is present, which raises its epoch.
@@ -114,13 +111,11 @@ func (s *Store) SetFiller(_ context.Context, roleID, personID string, on bool, a
 		if on && (at == nil || !at.Present) {
 			return fmt.Errorf("the person is not a member of the role's organization: %w", ErrNotFound)
 		}
-		detail, f := "role "+roleID+" taken", directory.Filler{Role: roleID, Person: personID}
-		put := tx.removeFiller
+		f, change, detail := directory.Filler{Role: roleID, Person: personID}, tx.removeFillers, "role "+roleID+" taken"
 		if on {
-			detail = "role " + roleID + " given"
-			put = func(f directory.Filler) error { return tx.putFillers(f) }
+			change, detail = tx.putFillers, "role "+roleID+" given"
 		}
-		if err := put(f); err != nil {
+		if err := change(f); err != nil {
 			return err
 		}
 		return tx.Changed(personID, r.Organization, detail, act)
@@ -128,34 +123,37 @@ func (s *Store) SetFiller(_ context.Context, roleID, personID string, on bool, a
 }
 
 func (tx *Tx) putFillers(all ...directory.Filler) error {
-	var values []any
-	for _, f := range all {
-		values = append(values, f.Role, f.Person)
-		tx.Put(facts.FillerChange{Role: f.Role, Person: f.Person, On: true})
-	}
-	return query.Insert(tx.Tx, query.Builder{
+	return put(tx, query.Builder{
 		Text: `INSERT INTO filler (role, person)`,
 		End:  ` ON CONFLICT (role, person) DO NOTHING`,
-	}, 2, values)
+	}, all, func(f directory.Filler) (facts.Change, []any) {
+		return facts.FillerChange{Role: f.Role, Person: f.Person, On: true}, []any{f.Role, f.Person}
+	})
 }
 
-func (tx *Tx) removeFiller(f directory.Filler) error {
-	if err := tx.left(f.Role, f.Person); err != nil {
+func (tx *Tx) removeFillers(all ...directory.Filler) error {
+	for _, f := range all {
+		tx.Put(facts.FillerChange{Role: f.Role, Person: f.Person})
+	}
+	return tx.deleteFillers(all)
+}
+
+// deleteFillers deletes rows, and remembers when these people left these roles.
+func (tx *Tx) deleteFillers(all []directory.Filler) error {
+	var pairs []any
+	for _, f := range all {
+		pairs = append(pairs, f.Role, f.Person)
+	}
+	left := query.Builder{
+		Text: `
+		INSERT INTO filler_left (role, person, left_at)
+		SELECT role, person, CAST($1 AS BIGINT) FROM filler`, Args: []any{tx.Env.Now().Unix()},
+		End: ` ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`,
+	}
+	if err := query.ExecPairs(tx.Tx, left, "(role, person)", pairs); err != nil {
 		return err
 	}
-	_, err := tx.Exec(`DELETE FROM filler WHERE role = $1 AND person = $2`, f.Role, f.Person)
-	tx.Put(facts.FillerChange{Role: f.Role, Person: f.Person, On: false})
-	return err
-}
-
-// left remembers when somebody left a role.
-func (tx *Tx) left(roleID, personID string) error {
-	_, err := tx.Exec(`
-		INSERT INTO filler_left (role, person, left_at)
-		SELECT role, person, CAST($1 AS BIGINT) FROM filler WHERE role = $2 AND person = $3
-		ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`,
-		tx.Env.Now().Unix(), roleID, personID)
-	return err
+	return query.ExecPairs(tx.Tx, query.Builder{Text: `DELETE FROM filler`}, "(role, person)", pairs)
 }
 
 // LeftRoles gives when a person last left each role of an organization, in

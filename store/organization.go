@@ -10,8 +10,11 @@ import (
 // putOrganizations adds or updates; switching AI integration off raises the
 // epoch.
 func (tx *Tx) putOrganizations(all ...org.Organization) error {
-	var values []any
-	for _, o := range all {
+	return put(tx, query.Builder{
+		Text: `INSERT INTO organization (id, name, ai_integration, epoch)`,
+		End: ` ON CONFLICT (id) DO UPDATE
+		   SET name = excluded.name, ai_integration = excluded.ai_integration, epoch = excluded.epoch`,
+	}, all, func(o org.Organization) (facts.Change, []any) {
 		epoch := int64(0)
 		if at := tx.Memory.Orgs[o.ID]; at != nil {
 			epoch = at.Epoch
@@ -19,36 +22,24 @@ func (tx *Tx) putOrganizations(all ...org.Organization) error {
 				epoch++
 			}
 		}
-		values = append(values, o.ID, o.Name, engine.Flag(o.AIIntegration), epoch)
-		tx.Put(facts.OrganizationChange{Organization: o, Epoch: epoch})
-	}
-	return query.Insert(tx.Tx, query.Builder{
-		Text: `INSERT INTO organization (id, name, ai_integration, epoch)`,
-		End: ` ON CONFLICT (id) DO UPDATE
-		   SET name = excluded.name, ai_integration = excluded.ai_integration, epoch = excluded.epoch`,
-	}, 4, values)
+		return facts.OrganizationChange{Organization: o, Epoch: epoch}, []any{o.ID, o.Name, engine.Flag(o.AIIntegration), epoch}
+	})
 }
 
 func (tx *Tx) putCircles(all ...org.Circle) error {
-	var values []any
-	for _, c := range all {
-		values = append(values, c.ID, c.Organization, c.Parent, c.Name)
-		tx.Put(facts.CircleChange{Circle: c})
-	}
-	return query.Insert(tx.Tx, query.Builder{
+	return put(tx, query.Builder{
 		Text: `INSERT INTO circle (id, organization, parent, name)`,
 		End:  ` ON CONFLICT (id) DO UPDATE SET parent = excluded.parent, name = excluded.name`,
-	}, 4, values)
+	}, all, func(c org.Circle) (facts.Change, []any) {
+		return facts.CircleChange{Circle: c}, []any{c.ID, c.Organization, c.Parent, c.Name}
+	})
 }
 
 func (tx *Tx) putRoles(all ...org.Role) error {
-	var values []any
-	for _, r := range all {
-		values = append(values, r.ID, r.Organization, r.Circle, r.Name)
-		tx.Put(facts.RoleChange{Role: r})
-	}
-	return query.Insert(tx.Tx, query.Builder{
+	return put(tx, query.Builder{
 		Text: `INSERT INTO role (id, organization, circle, name)`,
 		End:  ` ON CONFLICT (id) DO UPDATE SET circle = excluded.circle, name = excluded.name`,
-	}, 4, values)
+	}, all, func(r org.Role) (facts.Change, []any) {
+		return facts.RoleChange{Role: r}, []any{r.ID, r.Organization, r.Circle, r.Name}
+	})
 }

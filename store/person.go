@@ -84,51 +84,57 @@ func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act
 // putPeople adds or updates people; a deactivation raises the epoch. A password hash that is
 // empty leaves the password as it is.
 func (tx *Tx) putPeople(all ...directory.Person) error {
-	var values, moved []any
-	for _, p := range all {
+	if err := tx.endResets(all); err != nil {
+		return err
+	}
+	err := put(tx, query.Builder{
+		Text: `INSERT INTO person (id, email, email_key, name, active, support, epoch, password)`,
+		End: ` ON CONFLICT (id) DO UPDATE
+		   SET email = excluded.email, email_key = excluded.email_key, name = excluded.name,
+		       active = excluded.active, support = excluded.support, epoch = excluded.epoch`,
+	}, all, func(p directory.Person) (facts.Change, []any) {
 		epoch := int64(0)
 		if at := tx.Memory.People.Get(p.ID); at != nil {
 			epoch = at.Epoch
 			if at.Active && !p.Active {
 				epoch++
 			}
-			if at.Email != p.Email {
-				moved = append(moved, p.ID)
-			}
 		}
-		values = append(values, p.ID, p.Email, facts.EmailKey(p.Person), p.Name, engine.Flag(p.Active), engine.Flag(p.Support), epoch, p.PasswordHash)
-		tx.Put(facts.PersonChange{Person: p.Person, Epoch: epoch})
-	}
-	// A link that was mailed to another address is no proof of this one.
-	if err := query.ExecEach(tx.Tx, query.Builder{Text: `DELETE FROM reset`}, "person", moved); err != nil {
-		return err
-	}
-	err := query.Insert(tx.Tx, query.Builder{
-		Text: `INSERT INTO person (id, email, email_key, name, active, support, epoch, password)`,
-		End: ` ON CONFLICT (id) DO UPDATE
-		   SET email = excluded.email, email_key = excluded.email_key, name = excluded.name,
-		       active = excluded.active, support = excluded.support, epoch = excluded.epoch`,
-	}, 8, values)
+		return facts.PersonChange{Person: p.Person, Epoch: epoch},
+			[]any{p.ID, p.Email, facts.EmailKey(p.Person), p.Name, engine.Flag(p.Active), engine.Flag(p.Support), epoch, p.PasswordHash}
+	})
 	if err != nil {
 		return err
 	}
 	return tx.putPasswords(all)
 }
 
+// endResets deletes the links to set a password that were mailed to an address which is another
+// one now: they are no proof of this one.
+func (tx *Tx) endResets(all []directory.Person) error {
+	var people []any
+	for _, p := range all {
+		if at := tx.Memory.People.Get(p.ID); at != nil && at.Email != p.Email {
+			people = append(people, p.ID)
+		}
+	}
+	return query.ExecEach(tx.Tx, query.Builder{Text: `DELETE FROM reset`}, "person", people)
+}
+
 // putPasswords replaces the passwords of people who were there already, which ends their
 // sessions; those of new ones came with their rows.
 func (tx *Tx) putPasswords(all []directory.Person) error {
-	var came []string
+	var hashes []string
 	for _, p := range all {
 		switch {
 		case p.PasswordHash == "":
 		case tx.Memory.People.Get(p.ID) == nil:
-			came = append(came, p.PasswordHash)
+			hashes = append(hashes, p.PasswordHash)
 		default:
 			if err := accounts.PutPassword(tx.Tx, p.ID, p.PasswordHash, ""); err != nil {
 				return err
 			}
 		}
 	}
-	return accounts.KnowCosts(tx.Tx, came...)
+	return accounts.KnowCosts(tx.Tx, hashes...)
 }

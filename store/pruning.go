@@ -15,10 +15,8 @@ func (tx *Tx) remove(p *directory.Plan) error {
 	if err := tx.removeMembers(p.Removed.Members); err != nil {
 		return err
 	}
-	for _, f := range p.Removed.Fillers {
-		if err := tx.removeFiller(f); err != nil {
-			return err
-		}
+	if err := tx.removeFillers(p.Removed.Fillers...); err != nil {
+		return err
 	}
 	roles := query.IDs(p.Removed.Roles, func(r *facts.Role) any { return r.ID })
 	for _, one := range []func() error{
@@ -41,29 +39,16 @@ func (tx *Tx) remove(p *directory.Plan) error {
 // removeMembers ends memberships: the people's roles there are empty from then
 // on.
 func (tx *Tx) removeMembers(members []facts.MemberKey) error {
-	now := tx.Env.Now().Unix()
-	var keys, fillers []any
+	var keys []any
+	var fillers []directory.Filler
 	for _, k := range members {
 		keys = append(keys, k.Person, k.Organization)
 		for _, r := range tx.Memory.Members.Get(k).Roles {
-			fillers = append(fillers, r.ID, k.Person)
+			fillers = append(fillers, directory.Filler{Role: r.ID, Person: k.Person})
 		}
 	}
-	for _, one := range []struct {
-		q     query.Builder
-		pairs []any
-	}{
-		{query.Builder{
-			Text: `
-			INSERT INTO filler_left (role, person, left_at)
-			SELECT role, person, CAST($1 AS BIGINT) FROM filler`, Args: []any{now},
-			End: ` ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`,
-		}, fillers},
-		{query.Builder{Text: `DELETE FROM filler`}, fillers},
-	} {
-		if err := query.ExecPairs(tx.Tx, one.q, "(role, person)", one.pairs); err != nil {
-			return err
-		}
+	if err := tx.deleteFillers(fillers); err != nil {
+		return err
 	}
 	end := query.Builder{Text: `UPDATE membership SET present = 0, admin = 0, epoch = epoch + 1`, Conditions: []string{"present = 1"}}
 	return query.ExecPairs(tx.Tx, end, "(person, organization)", keys)

@@ -7,11 +7,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/store/accounts"
 	"github.com/grantkeeper/grantkeeper/store/approvals"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/store/oversight"
 	"github.com/grantkeeper/grantkeeper/store/postgres"
+	"github.com/grantkeeper/grantkeeper/store/query"
 	"github.com/grantkeeper/grantkeeper/store/records"
 	"github.com/grantkeeper/grantkeeper/store/sqlite"
 )
@@ -67,6 +69,18 @@ func (s *Store) changeMany(run func(*Tx) error) error { return s.db.Engine.Chang
 
 // Tx is a transaction with what the store does in one.
 type Tx struct{ *engine.Tx }
+
+// put writes rows, many in one statement, and puts what they change of the facts. The text of q
+// ends before VALUES.
+func put[T any](tx *Tx, q query.Builder, all []T, of func(T) (facts.Change, []any)) error {
+	rows := make([][]any, len(all))
+	for i, one := range all {
+		change, row := of(one)
+		tx.Put(change)
+		rows[i] = row
+	}
+	return query.Insert(tx.Tx, q, rows)
+}
 
 func within(run func(*Tx) error) func(*engine.Tx) error {
 	return func(tx *engine.Tx) error { return run(&Tx{tx}) }

@@ -147,8 +147,8 @@ func (p *Engine) ChangeFacts(run func(*engine.Tx) error) error { return p.change
 // changes of facts wait for it, each until its own time is up.
 func (p *Engine) ChangeMany(run func(*engine.Tx) error) error {
 	return p.changeIn(longChangeTimeout, func(tx *engine.Tx) error {
-		// A statement names some hundred rows at a time: PostgreSQL read whole tables for them,
-		// and again for the next, so that a removal of 50,000 members took three times as long.
+		// PostgreSQL finds the rows that a statement names by their index then. Else it reads a
+		// whole table for some hundred of them, and again for the next.
 		if _, err := tx.Exec(`SET LOCAL random_page_cost = 1`); err != nil {
 			return err
 		}
@@ -287,12 +287,14 @@ func (p *Engine) changeFacts(tx *engine.Tx, run func(*engine.Tx) error) (from, t
 }
 
 // manyKeys reports whether a change names so many rows that other nodes are quicker to load
-// all facts again: a row by its key takes eight times as long as one among all.
+// all facts again: a row by its key takes eight times as long as one among all. A thousand
+// take no time. Whose approvals have ended is looked for in all rows then (see PendingEnds).
 func (p *Engine) manyKeys(n int) bool {
+	const few, times = 1000, 8
 	m := p.Memory
 	m.RLock()
 	defer m.RUnlock()
-	return n > 1000 && n > m.Rows()/8
+	return n > few && n > m.Rows()/times
 }
 
 // apply does to memory what a committed change has put. It is left out when

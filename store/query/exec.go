@@ -43,19 +43,20 @@ func ExecPairs(tx *engine.Tx, q Builder, columns string, values []any) error {
 // to prepare.
 var insertSizes = []int{128, 16, 1}
 
-// Insert adds or updates rows of so many columns, whose values follow one another. The text
-// of q ends before VALUES. ErrConflict: a constraint refuses one of them. What ON CONFLICT
-// updates must not come twice.
-func Insert(tx *engine.Tx, q Builder, columns int, values []any) error {
+// Insert adds or updates rows, which have equally many columns. The text of q ends before
+// VALUES. ErrConflict: a constraint refuses one of them. What ON CONFLICT updates must not come
+// twice.
+func Insert(tx *engine.Tx, q Builder, rows [][]any) error {
 	for _, size := range insertSizes {
-		each, text := size*columns, ""
-		for ; len(values) >= each; values = values[each:] {
+		text := ""
+		for ; len(rows) >= size; rows = rows[size:] {
+			values := slices.Concat(rows[:size]...)
 			if text == "" {
 				one := q.WithText(q.Text)
-				one.Values(columns, values[:each])
+				one.Values(len(rows[0]), values)
 				text = one.Whole()
 			}
-			if _, err := tx.Exec(text, values[:each]...); err != nil {
+			if _, err := tx.Exec(text, values...); err != nil {
 				return err
 			}
 		}

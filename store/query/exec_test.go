@@ -33,11 +33,12 @@ func TestInsert(t *testing.T) {
 		0: nil, 1: {1}, 3: {1, 1, 1}, 16: {16}, 18: {16, 1, 1}, 127: slices.Concat(slices.Repeat([]int{16}, 7), slices.Repeat([]int{1}, 15)),
 		128: {128}, 273: {128, 128, 16, 1},
 	} {
-		r, values := &recorder{}, make([]any, 2*rows)
-		for i := range values {
-			values[i] = i
+		r, all, values := &recorder{}, make([][]any, rows), []any(nil)
+		for i := range all {
+			all[i] = []any{2 * i, 2*i + 1}
+			values = append(values, all[i]...)
 		}
-		if err := Insert(&engine.Tx{Engine: r}, q, 2, slices.Clone(values)); err != nil {
+		if err := Insert(&engine.Tx{Engine: r}, q, all); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(r.args, values) {
@@ -56,7 +57,7 @@ func TestInsert(t *testing.T) {
 		}
 	}
 	r := &recorder{refuses: 2}
-	if err := Insert(&engine.Tx{Engine: r}, q, 1, make([]any, 200)); err == nil || len(r.texts) != 2 {
+	if err := Insert(&engine.Tx{Engine: r}, q, slices.Repeat([][]any{{1, 2}}, 200)); err == nil || len(r.texts) != 2 {
 		t.Errorf("%v after %d statements", err, len(r.texts))
 	}
 }
