@@ -224,7 +224,7 @@ func (p *Plan) fills(f Filler) bool {
 		return false
 	}
 	at := p.m.Members.Get(facts.MemberKey{Person: f.Person, Organization: r.Organization})
-	return at != nil && at.Present && slices.Contains(at.Roles, r)
+	return at != nil && at.Present && at.Fills(r)
 }
 
 func (p *Plan) compareKeys() {

@@ -2,7 +2,6 @@ package facts
 
 import (
 	"encoding/hex"
-	"slices"
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/org"
@@ -164,11 +163,11 @@ func (c RoleEmptied) Apply(m *Facts) {
 
 // empty takes a role from all who fill it, and from its organization.
 func (m *Facts) empty(r *Role) {
-	for _, f := range r.Fillers {
-		f.Roles = without(f.Roles, r)
-		f.facts.Store(nil)
+	for n := len(r.Fillers); n > 0; n-- {
+		at := r.Fillers[n-1]
+		at.quit(r)
+		at.facts.Store(nil)
 	}
-	r.Fillers = nil
 	m.touch(m.Orgs[r.Organization])
 	delete(m.Orgs[r.Organization].Roles, r.ID)
 }
@@ -208,8 +207,7 @@ func (c MemberChange) Apply(m *Facts) {
 		at.Org.leave(at)
 	}
 	for (!c.Present || at.Epoch != c.Epoch) && len(at.Roles) > 0 {
-		r := at.Roles[0]
-		r.Fillers, at.Roles = without(r.Fillers, at), without(at.Roles, r)
+		at.quit(at.Roles[0].Role)
 	}
 	at.Admin, at.Present, at.Epoch = c.Admin, c.Present, c.Epoch
 	at.facts.Store(nil)
@@ -234,10 +232,10 @@ func (c FillerChange) Apply(m *Facts) {
 		return
 	}
 	m.touch(at.Org)
-	r.Fillers = without(r.Fillers, at)
-	at.Roles = without(at.Roles, r)
 	if c.On {
-		r.Fillers, at.Roles = append(r.Fillers, at), append(at.Roles, r)
+		at.fill(r)
+	} else {
+		at.quit(r)
 	}
 	at.facts.Store(nil)
 }
@@ -334,28 +332,5 @@ func (c ClientGone) Apply(m *Facts) {
 	if at := m.Clients[string(c)]; at != nil {
 		m.stopWaiting(at)
 		delete(m.Clients, at.ID)
-	}
-}
-
-// RolesLeft takes members out of all their roles at once: one by one, each would
-// go through all who fill a role.
-type RolesLeft struct {
-	Members []MemberKey
-	Is      map[MemberKey]bool
-}
-
-func (c RolesLeft) Row() (table, key string) { return "", "" }
-
-func (c RolesLeft) Apply(m *Facts) {
-	emptied := map[*Role]bool{}
-	for _, k := range c.Members {
-		at := m.Members.Get(k)
-		for _, in := range at.Roles {
-			emptied[in] = true
-		}
-		at.Roles = nil
-	}
-	for in := range emptied {
-		in.Fillers = slices.DeleteFunc(in.Fillers, func(f *Member) bool { return c.Is[f.Key()] })
 	}
 }

@@ -78,8 +78,8 @@ type Member struct {
 	impersonal bool
 	place      int32 // among the organization's, when present
 	Epoch      int64
-	Roles      []*Role
-	few        [3]*Role                   // room for roles, at hand
+	Roles      []Filled
+	few        [3]Filled                  // room for roles, at hand
 	facts      atomic.Pointer[org.Member] // nil when something has changed
 }
 
@@ -92,6 +92,12 @@ type Role struct {
 }
 
 func (r *Role) id() string { return r.ID }
+
+// Filled is a role that a member fills, and where the role has the member.
+type Filled struct {
+	*Role
+	place int32 // among its fillers
+}
 
 // Client is what is kept of a client in memory.
 type Client struct {
@@ -186,13 +192,32 @@ func (o *Organization) ByPerson() []*Member {
 	return slices.SortedFunc(slices.Values(o.Members), func(a, b *Member) int { return strings.Compare(a.Person.ID, b.Person.ID) })
 }
 
-func without[T comparable](list []T, x T) []T {
-	for i, y := range list {
-		if y == x {
-			return append(list[:i], list[i+1:]...)
-		}
+// Fills reports whether the member fills the role.
+func (at *Member) Fills(r *Role) bool { return at.role(r) >= 0 }
+
+// role gives the role's index among those that the member fills, which are few, or -1.
+func (at *Member) role(r *Role) int {
+	return slices.IndexFunc(at.Roles, func(f Filled) bool { return f.Role == r })
+}
+
+func (at *Member) fill(r *Role) {
+	if !at.Fills(r) {
+		at.Roles = append(at.Roles, Filled{r, int32(len(r.Fillers))})
+		r.Fillers = append(r.Fillers, at)
 	}
-	return list
+}
+
+// quit has the role's last one take the place, as leave does.
+func (at *Member) quit(r *Role) {
+	i := at.role(r)
+	if i < 0 {
+		return
+	}
+	place, end := at.Roles[i].place, len(r.Fillers)-1
+	last := r.Fillers[end]
+	r.Fillers[place], last.Roles[last.role(r)].place = last, place
+	r.Fillers[end], r.Fillers = nil, r.Fillers[:end]
+	at.Roles = slices.Delete(at.Roles, i, i+1)
 }
 
 // Weight is what a client counts for that waits for its first approval.
@@ -218,7 +243,7 @@ func (at *Member) AsMember() org.Member {
 	}
 	roles := make([]org.Role, len(at.Roles))
 	for i, r := range at.Roles {
-		roles[i] = r.Role
+		roles[i] = r.Role.Role
 	}
 	f := org.NewMember(at.Person.ID, at.Org.ID, at.Admin, roles)
 	f.Impersonal = at.impersonal

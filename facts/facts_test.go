@@ -64,7 +64,7 @@ func says(t *testing.T, f *Facts) string {
 				line += "*"
 			}
 			for _, r := range m.Roles {
-				if line += "," + r.ID; !slices.Contains(r.Fillers, m) || o.Roles[r.ID] != r {
+				if line += "," + r.ID; r.Fillers[r.place] != m || o.Roles[r.ID] != r.Role || !m.Fills(r.Role) {
 					t.Errorf("%s fills %s, which does not say so", m.Person.ID, r.ID)
 				}
 			}
@@ -127,9 +127,9 @@ func TestChanges(t *testing.T) {
 		"a role goes":               {[]Change{RoleGone("cash"), RoleGone("none")}, []string{"nord "}, []string{"nord true 0: ada,desk tor (root) [desk Desk 1]"}, 0, "nord", "role cash, role none"},
 		"a role emptied":            {[]Change{RoleEmptied("cash"), RoleChange{org.Role{ID: "cash", Organization: "nord", Circle: "root", Name: "Cash"}}}, []string{"nord "}, []string{"nord true 0: ada,desk tor (root) [cash Cash 0] [desk Desk 1]"}, 0, "nord", "role cash"},
 		"out of a role":             {[]Change{FillerChange{Role: "cash", Person: "ada"}}, []string{"nord "}, []string{"nord true 0: ada,desk tor,cash (root) [cash Cash 1] [desk Desk 1]"}, 0, "nord", "filler cash ada"},
+		"the first of two":          {[]Change{FillerChange{Role: "cash", Person: "ada"}, FillerChange{Role: "cash", Person: "tor"}, FillerChange{Role: "cash", Person: "tor"}}, []string{"nord "}, []string{"nord true 0: ada,desk tor (root) [cash Cash 0] [desk Desk 1]"}, 0, "nord", "filler cash ada, filler cash tor, filler cash tor"},
 		"into it again":             {[]Change{FillerChange{Role: "desk", Person: "ada", On: true}}, nil, nil, 0, "nord", "filler desk ada"},
 		"nobody's role":             {[]Change{FillerChange{Role: "none", Person: "ada", On: true}, FillerChange{Role: "cash", Person: "eve", On: true}}, nil, nil, 0, "", "filler none ada, filler cash eve"},
-		"all out of roles":          {[]Change{RolesLeft{Members: []MemberKey{{"ada", "nord"}}, Is: map[MemberKey]bool{{"ada", "nord"}: true}}, left}, []string{"nord "}, []string{"nord true 0: tor,cash (root) [cash Cash 1] [desk Desk 0]"}, 1, "nord", "membership ada nord"},
 		"a client approved": {[]Change{ClientApproved("app"), ClientApproved("none")}, []string{"app ", "waiting"},
 			[]string{"app approved true disabled false deleted false 0", "waiting {{0 0} map[]}"}, 0, "", "client app, client none"},
 		"a client deleted": {[]Change{ClientDeleted{ID: "app", Epoch: 1}}, []string{"app ", "waiting"},

@@ -82,7 +82,6 @@ func (tx *Tx) removeOwners(p *directory.Plan) error {
 
 // putRemoved puts what an import has removed; the fillers have been put.
 func (tx *Tx) putRemoved(r directory.Removed) {
-	tx.Put(facts.RolesLeft{Members: r.Members, Is: r.IsMember})
 	for _, k := range r.Members {
 		tx.Put(facts.MemberChange{MemberKey: k, Epoch: tx.Memory.Members.Get(k).Epoch + 1})
 	}
