@@ -18,6 +18,8 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/directory"
+	"github.com/grantkeeper/grantkeeper/org"
 )
 
 // manyApprovals puts n live approvals of three roles each into the file, past the
@@ -114,6 +116,40 @@ func BenchmarkOpenMillion(b *testing.B) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/n, "heap-bytes/approval")
+}
+
+// Loading all facts again, on PostgreSQL: 100,000 people in organizations of a thousand, ten
+// in a role.
+func BenchmarkLoadAll(b *testing.B) {
+	if embedded() {
+		b.Skip("the embedded engine loads none again")
+	}
+	h := furnished(b)
+	ok(b, h.AddDirectory(ctx, town(100_000), Act{}))
+	p := h.postgres()
+	conn, err := p.Pool.Acquire(ctx)
+	ok(b, err)
+	defer conn.Release()
+	for b.Loop() {
+		ok(b, p.Load(ctx, conn.Conn(), true, func() {}))
+	}
+}
+
+// town is a directory of so many people, in organizations of a thousand and roles of ten.
+func town(people int) (d directory.Directory) {
+	for i := range people {
+		id, in, role := fmt.Sprint("new-", i), fmt.Sprint("town-", i/1000), fmt.Sprint("town-role-", i/10)
+		if i%1000 == 0 {
+			d.Organizations = append(d.Organizations, org.Organization{ID: in, Name: in})
+		}
+		if i%10 == 0 {
+			d.Roles = append(d.Roles, org.Role{ID: role, Organization: in, Name: role})
+		}
+		d.People = append(d.People, directory.Person{Person: org.Person{ID: id, Email: id + "@town.example", Name: "Name of " + id, Active: true}})
+		d.Members = append(d.Members, directory.Member{Person: id, Organization: in})
+		d.Fillers = append(d.Fillers, directory.Filler{Role: role, Person: id})
+	}
+	return d
 }
 
 // Checks by 64 callers at once: of approvals that were read before and, on
