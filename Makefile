@@ -14,12 +14,12 @@ FUZZTIME ?= 30s
 test lint: export GOGC := 400
 
 # Everything, browser tests included, with the race detector but where scripts/test.sh says;
-# fails when a test was skipped. What is said of the code is found out meanwhile: many
-# tests wait for what they killed. What both are about is compiled before, once. What computes for one goroutine at a time, and is
-# nobody's here, is built without the detector's questions, in what the tests build too:
-# SQLite, which is C that was translated (the driver around it is asked about), and the
-# checker of histories. Nothing asks for what a debugger would, which takes a fifth of the
-# time to compile and to link.
+# fails when a test was skipped. What is linted and what is tested is compiled once, before
+# both; then lint runs beside the tests, many of which wait for what they killed.
+# What computes for one goroutine at a time, and is nobody's here, is built without the
+# detector, in what the tests build too: SQLite, which is C that was translated (the driver
+# around it is not left out), and the checker of histories. Nothing carries what a debugger
+# would read, which takes a fifth of the time to compile and to link.
 test: export GOFLAGS := $(GOFLAGS) -ldflags=-w -gcflags=all=-dwarf=false -gcflags=github.com/ncruces/go-sqlite3-wasm/...=-race=false -gcflags=github.com/anishathalye/porcupine=-race=false
 test: setup
 	@mkdir -p bin; for module in . bench; do (cd $$module && go list -race -export -deps -test ./... >/dev/null 2>&1); done; \
