@@ -106,6 +106,7 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.strangers, "flood", 0, "measure instead what this many attempts to connect, by strangers, leave in memory and in the database")
 	f.BoolVar(&o.tails, "tails", false, "measure instead how long refreshes and calls take at half of the peak rate while members are imported, a backup is made, and so on")
 	f.IntVar(&o.members, "members", 50_000, "that -tails imports, and removes again")
+	f.Float64Var(&o.rate, "rate", 0, "refreshes a second, and twice as many calls, for -tails, where releases are compared: instead of half of the peak rate of each")
 	f.BoolVar(&o.cut, "cut", false, "measure instead how soon a stream ends when its approval does; with -postgres, at a second node too")
 	f.BoolVar(&o.shared, "postgres", false, "measure on PostgreSQL, which is started for it, and beside pgbench")
 	scale := f.String("scale", "", "measure instead on PostgreSQL, with each of these numbers of approvals")
@@ -177,6 +178,7 @@ func (o options) checkNumbers(arguments int) error {
 		{o.repetitions < 1 || o.repetitions > 100, "-repetitions: from 1 to 100"},
 		{o.live < 1 || o.stock < 0 || o.approvals < 0 || o.lists < 0 || o.removed < 0 || o.strangers < 0, "-stock, -approvals, -flood, -lists, -import: not below 0; -live: at least 1"},
 		{o.members < 1 || o.members > 1_000_000, "-members: from 1 to 1000000"},
+		{o.rate < 0 || o.rate > 1_000_000 || o.rate > 0 && !o.tails, "-rate: with -tails alone, and at most 1000000"},
 		{o.removed > mostRemoved, fmt.Sprintf("-import: at most %d", mostRemoved)},
 		{o.shared && (o.approvals > 0 || o.timing || o.strangers > 0), "-postgres: with scenarios, -growth, -lists, -import, -tails and -cut alone"},
 		{o.shared && o.scales != nil, "-scale: without -postgres, it is on PostgreSQL"},

@@ -17,9 +17,10 @@ type bench struct {
 	repetitions int
 	lasts       time.Duration // of one repetition
 	warmup      time.Duration
-	stock       int // approvals for scenarios that use each once; 0: as many as may be needed
-	live        int // approvals for the others
-	members     int // that tails imports
+	stock       int     // approvals for scenarios that use each once; 0: as many as may be needed
+	live        int     // approvals for the others
+	members     int     // that tails imports
+	rate        float64 // of refreshes, that tails asks for; 0: what half of the peak is
 	progress    func(format string, args ...any)
 	postgres    *postgres // nil: SQLite
 	buffers     string    // of PostgreSQL, for -scale

@@ -119,7 +119,10 @@ func (t *tailsOf) measure(ctx context.Context, refreshes, calls load) (all []tai
 		}
 		rates[i] = peak.rate() / 4
 	}
-	t.progress("  a quarter of the peak of each: %.0f refreshes and %.0f calls a second", rates[0], rates[1])
+	if t.rate > 0 {
+		rates = [2]float64{t.rate, 2 * t.rate}
+	}
+	t.progress("  a quarter of the peak of each, or -rate: %.0f refreshes and %.0f calls a second", rates[0], rates[1])
 	for _, d := range t.disturbances() {
 		pair, err := t.disturb(ctx, d, rates, refreshes, calls)
 		if err != nil {

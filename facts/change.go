@@ -15,6 +15,17 @@ type Change interface {
 	Row() (table, key string)
 }
 
+// Gone reports whether a change says that its row is there no more.
+func Gone(c Change) bool {
+	switch c := c.(type) {
+	case FillerChange:
+		return !c.On
+	case CircleGone, RoleGone, APIKeyGone, ClientGone:
+		return true
+	}
+	return false
+}
+
 // PersonChange adds or changes a person. A larger epoch than before ends what
 // stands on the person; so it is with all that has an epoch.
 type PersonChange struct {

@@ -118,14 +118,20 @@ func (tx *Tx) SaveTime() error {
 	return nil
 }
 
+// A ChangedRow is a row of facts that a transaction has changed.
+type ChangedRow struct {
+	Table, Key string
+	Gone       bool // it is there no more
+}
+
 // ChangedRows names the rows of facts that the transaction has changed.
-func (tx *Tx) ChangedRows() (tables, keys []string) {
+func (tx *Tx) ChangedRows() (rows []ChangedRow) {
 	for _, c := range tx.Changes {
 		if c, ok := c.(onFacts); ok {
 			if table, key := c.Row(); table != "" {
-				tables, keys = append(tables, table), append(keys, key)
+				rows = append(rows, ChangedRow{table, key, facts.Gone(c.Change)})
 			}
 		}
 	}
-	return tables, keys
+	return rows
 }

@@ -46,6 +46,8 @@ type Engine struct {
 
 	questions, moveRequests, refreshRequests sync.Pool // used again, with the channel of each
 
+	itself   bool          // the server is PostgreSQL, and no other that is asked as it is
+	Few      int           // fewRows, but in tests
 	Patience time.Duration // askTimeout, but in tests
 	SlowRead time.Duration // slowRead, but in tests
 	Stalled  time.Duration // stalled, but in tests
@@ -75,7 +77,7 @@ func newEngine(env *engine.Env, pool *pgxpool.Pool) *Engine {
 	p.questions.New, p.moveRequests.New, p.refreshRequests.New = newQuestion, newMoveRequest, newRefresh
 	p.DB = sql.OpenDB(connector{stdlib.GetPoolConnector(pool)})
 	p.DB.SetMaxIdleConns(0) // the pool keeps them
-	p.Rows.Most, p.Patience, p.SlowRead, p.Stalled = maxCached, askTimeout, slowRead, stalled
+	p.Rows.Most, p.Few, p.Patience, p.SlowRead, p.Stalled = maxCached, fewRows, askTimeout, slowRead, stalled
 	p.Reads.init()
 	p.Moves.init()
 	p.refreshes.init()
@@ -268,12 +270,9 @@ func (p *Engine) changeFacts(tx *engine.Tx, run func(*engine.Tx) error) (from, t
 	if err := run(tx); err != nil {
 		return 0, 0, err
 	}
-	tables, keys := tx.ChangedRows()
-	if len(tables) == 0 {
-		return from, 0, nil
-	}
-	if p.manyKeys(len(keys)) {
-		tables, keys = []string{everything}, []string{""}
+	tables, keys, err := p.names(tx)
+	if len(tables) == 0 || err != nil {
+		return from, 0, err
 	}
 	to = from + step()
 	_, err = tx.Exec(`
@@ -284,17 +283,6 @@ func (p *Engine) changeFacts(tx *engine.Tx, run func(*engine.Tx) error) (from, t
 	}
 	_, err = tx.Exec(`UPDATE facts SET version = $1 WHERE one = 1`, to)
 	return from, to, err
-}
-
-// manyKeys reports whether a change names so many rows that other nodes are quicker to load
-// all facts again: a row by its key takes eight times as long as one among all. A thousand
-// take no time. Whose approvals have ended is looked for in all rows then (see PendingEnds).
-func (p *Engine) manyKeys(n int) bool {
-	const few, times = 1000, 8
-	m := p.Memory
-	m.RLock()
-	defer m.RUnlock()
-	return n > few && n > m.Rows()/times
 }
 
 // apply does to memory what a committed change has put. It is left out when

@@ -24,6 +24,8 @@ type factLoad struct {
 	impersonal bool
 	back       bool                // the database has gone back in time since memory's version
 	keys       map[string][]string // by table; what is not all
+	written    []written           // and that is not named by keys
+	byKey      bool                // what is read now
 	puts       []facts.Change
 	anew       facts.Facts // where all is put at once: nobody has seen it yet
 }
@@ -76,7 +78,12 @@ func (l *factLoad) changes(from int64) error {
 		}
 		switch what {
 		case everything:
-			l.all = true
+			if w, ok := writtenBy(key); ok {
+				l.written = append(l.written, w)
+			} else {
+				l.all = true
+			}
+			continue
 		case newClient:
 			what = "client"
 		}
@@ -87,6 +94,12 @@ func (l *factLoad) changes(from int64) error {
 
 // read reads the rows, the facts under others first.
 func (l *factLoad) read() error {
+	if l.all {
+		l.keys, l.written = nil, nil
+		if err := l.begin(); err != nil {
+			return err
+		}
+	}
 	for _, step := range []func() error{
 		l.people, l.organizations, l.policies, l.memberships, l.circles, l.roles, l.fillers, l.apiKeys, l.clients,
 	} {
@@ -117,40 +130,63 @@ func (l *factLoad) put(c facts.Change) {
 // factQuery reads a table of facts: with the condition, the rows that keys name.
 type factQuery struct{ text, condition string }
 
-// rows reads a table: all of it, or what the keys name by the conditions. row
-// takes one, and says by which key it is named. What a key names and is not
-// there is gone; without gone its tombstone stays.
+// rows reads a table: all of it, or what the keys name by the conditions, and then what
+// transactions have written. row takes one, and says by which key it is named. What a key
+// names and is not there is gone; without gone its tombstone stays.
 func (l *factLoad) rows(table string, q factQuery, row func(*columns) (key string), gone func(key string) facts.Change) error {
-	text, keys := q.text, l.keys[table]
-	var args []any
-	if !l.all {
-		if len(keys) == 0 {
-			return nil
-		}
-		text, args = q.text+" WHERE "+q.condition, []any{keys}
-	}
-	rows, err := l.conn.Query(l.ctx, text, args...)
-	if err != nil {
+	if l.all {
+		_, err := l.each(func(c *columns) { row(c) }, q.text)
 		return err
 	}
+	if keys := l.keys[table]; len(keys) > 0 {
+		there := map[string]bool{}
+		l.byKey = true
+		_, err := l.each(func(c *columns) { there[row(c)] = true }, q.text+" WHERE "+q.condition, keys)
+		if l.byKey = false; err != nil {
+			return err
+		}
+		for _, key := range keys {
+			if !there[key] && gone != nil {
+				l.put(gone(key))
+			}
+		}
+	}
+	for _, w := range l.written {
+		if w.table != table {
+			continue
+		}
+		switch n, err := l.each(func(c *columns) { row(c) }, q.text+" WHERE xmin = $1::text::xid", w.by); {
+		case err != nil:
+			return err
+		case n != w.rows:
+			return errWrittenSince
+		}
+	}
+	return nil
+}
+
+// errWrittenSince is that somebody has written rows again that a transaction wrote.
+var errWrittenSince = errors.New("rows were written again")
+
+// each reads rows, and counts them.
+func (l *factLoad) each(row func(*columns), text string, args ...any) (n int, err error) {
+	rows, err := l.conn.Query(l.ctx, text, args...)
+	if err != nil {
+		return 0, err
+	}
 	defer rows.Close()
-	c, there := columns{fields: rows.FieldDescriptions()}, map[string]bool{}
-	for n := 0; rows.Next(); n++ {
+	for c := (columns{fields: rows.FieldDescriptions()}); rows.Next(); n++ {
 		if n%1024 == 0 {
 			l.alive()
 		}
 		if c.next(rows.RawValues()); c.err == nil {
-			if key := row(&c); !l.all {
-				there[key] = true
-			}
+			row(&c)
+		}
+		if c.err != nil {
+			return n, c.err
 		}
 	}
-	for _, key := range keys {
-		if !there[key] && gone != nil {
-			l.put(gone(key))
-		}
-	}
-	return errors.Join(c.err, rows.Err())
+	return n, rows.Err()
 }
 
 func (l *factLoad) people() error {
@@ -187,42 +223,34 @@ func (l *factLoad) circles() error {
 func (l *factLoad) roles() error {
 	return l.rows("role", factQuery{`SELECT id, organization, circle, name FROM role`, `id = ANY($1)`}, func(c *columns) string {
 		o := facts.RoleChange{Role: org.Role{ID: c.text(), Organization: c.text(), Circle: c.text(), Name: c.text()}}
-		l.put(facts.RoleEmptied(o.ID)) // it may have been deleted, and made again: who fills it is loaded as well
+		if l.byKey { // it may have been deleted, and made again: who fills it is loaded as well
+			l.put(facts.RoleEmptied(o.ID))
+		}
 		l.put(o)
 		return o.ID
 	}, func(id string) facts.Change { return facts.RoleGone(id) })
 }
 
 func (l *factLoad) fillers() error {
-	if err := l.fillersOf(l.keys["role"]); err != nil {
-		return err
-	}
-	return l.rows("filler", factQuery{`SELECT role, person FROM filler`, `(role, person) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}, func(c *columns) string {
+	filled := func(c *columns) string {
 		role, person := c.text(), c.text()
 		l.put(facts.FillerChange{Role: role, Person: person, On: true})
-		if l.all { // there are millions of them, and nobody asks
+		if !l.byKey { // there are millions of them, and nobody asks
 			return ""
 		}
 		return role + " " + person
-	}, func(key string) facts.Change {
+	}
+	const text = `SELECT role, person FROM filler`
+	// Those of a deleted role go without being named.
+	if roles := l.keys["role"]; len(roles) > 0 {
+		if _, err := l.each(func(c *columns) { filled(c) }, text+` WHERE role = ANY($1)`, roles); err != nil {
+			return err
+		}
+	}
+	return l.rows("filler", factQuery{text, `(role, person) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}, filled, func(key string) facts.Change {
 		role, person, _ := strings.Cut(key, " ")
 		return facts.FillerChange{Role: role, Person: person, On: false}
 	})
-}
-
-// fillersOf names who fills roles that have changed: those of a deleted role go
-// without being named.
-func (l *factLoad) fillersOf(roles []string) error {
-	if l.all || len(roles) == 0 {
-		return nil
-	}
-	rows, err := l.conn.Query(l.ctx, `SELECT role || ' ' || person FROM filler WHERE role = ANY($1)`, roles)
-	if err != nil {
-		return err
-	}
-	keys, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	l.keys["filler"] = append(l.keys["filler"], keys...)
-	return err
 }
 
 func (l *factLoad) apiKeys() error {

@@ -159,7 +159,8 @@ func (p *Engine) examine(ctx context.Context, conn *pgx.Conn) error {
 	if err := conn.QueryRow(ctx, `SELECT version()`).Scan(&product); err != nil {
 		return err
 	}
-	if number < oldestPostgres && strings.HasPrefix(product, "PostgreSQL") && !strings.Contains(product, "-YB-") {
+	p.itself = strings.HasPrefix(product, "PostgreSQL") && !strings.Contains(product, "-YB-")
+	if number < oldestPostgres && p.itself {
 		return fmt.Errorf("%w: the server is PostgreSQL %d; 15 or newer is needed", ErrDatabase, number/10000)
 	}
 	encoding, err := setting("server_encoding")
@@ -176,13 +177,13 @@ func (p *Engine) examine(ctx context.Context, conn *pgx.Conn) error {
 	if readOnly == "on" {
 		return fmt.Errorf("%w: it is read-only, as a standby is; name the primary, or all servers with target_session_attrs=read-write", ErrDatabase)
 	}
-	return p.examineCollation(ctx, conn, product)
+	return p.examineCollation(ctx, conn)
 }
 
 // examineCollation refuses a database whose collation is of another version
 // than the indexes were built with: they would not find rows that are there.
-func (p *Engine) examineCollation(ctx context.Context, conn *pgx.Conn, product string) error {
-	if !strings.HasPrefix(product, "PostgreSQL") || strings.Contains(product, "-YB-") {
+func (p *Engine) examineCollation(ctx context.Context, conn *pgx.Conn) error {
+	if !p.itself {
 		return nil
 	}
 	var name, built, now string

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -84,13 +85,12 @@ func (p *Engine) Load(ctx context.Context, conn *pgx.Conn, all bool, alive func(
 	} else if err := conn.QueryRow(ctx, `SELECT version FROM facts WHERE one = 1`).Scan(&l.to); err != nil {
 		return err
 	}
-	if l.all {
-		l.keys = nil
-		if err := l.begin(); err != nil {
-			return err
-		}
+	err := l.read()
+	if errors.Is(err, errWrittenSince) {
+		l.all, l.puts = true, nil
+		err = l.read()
 	}
-	if err := l.read(); err != nil {
+	if err != nil {
 		return fmt.Errorf("facts: %w", err)
 	}
 	if l.back {
