@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -151,6 +152,20 @@ func TestManyFactsAreNotNamed(t *testing.T) {
 		t.Errorf("%d rows are ended", n)
 	}
 	other.same(t, "thousands")
+	rename := func(name string) {
+		t.Helper()
+		d := directory.Directory{People: newcomers(1100).People}
+		for i := range d.People {
+			d.People[i].Name = name
+		}
+		ok(t, h.AddDirectory(ctx, d, Act{}))
+	}
+	rename("one")
+	told("people alone", 1, 5)
+	h.postgres().Itself = false
+	rename("two")
+	told("on a server whose rows do not say who wrote them", 1, 5)
+	h.postgres().Itself = true
 	// What is gone has no row that says who took it. Of 4,000 people, members and roles each, and a
 	// few more, 1,500 are an eighth.
 	quit := func(from, to int) {
@@ -158,9 +173,9 @@ func TestManyFactsAreNotNamed(t *testing.T) {
 		ok(t, h.changeMany(func(tx *Tx) error { return tx.removeFillers(newcomers(to).Fillers[from:]...) }))
 	}
 	quit(0, 1400)
-	told("less than an eighth of them", 1, 4)
+	told("less than an eighth of them", 1, 5)
 	quit(1400, 3000)
-	told("more than an eighth", 2, 4)
+	told("more than an eighth", 2, 5)
 	other.same(t, "after all of it")
 }
 
@@ -209,6 +224,30 @@ func TestRowsByTheirWriter(t *testing.T) {
 	fresh("all leave but one", false)
 	takes(directory.Directory{Members: town.Members, Fillers: town.Fillers})
 	fresh("and come back", false)
+	for i := range n {
+		town.Roles[i].Name = "third"
+	}
+	takes(directory.Directory{Roles: []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: "anchor", Name: "Cash"}}})
+	takes(directory.Directory{Roles: town.Roles})
+	fresh("a role that is named, and then many", false)
+	for i := range n {
+		town.Roles[i].Name = "fourth"
+	}
+	takes(directory.Directory{Roles: slices.Delete(slices.Clone(town.Roles), 3, 4), Fillers: slices.Delete(slices.Clone(town.Fillers), 3, 4)}, directory.ListRoles)
+	if n := h.rows(t, `SELECT COUNT(*) FROM fact_change WHERE what = '*' AND key LIKE '% role 1099'`); n != 1 {
+		t.Errorf("roles are named by who wrote %d times", n)
+	}
+	fresh("roles that have gone, among many others", false)
+	// These rows were there as they came, and no memory knows of them.
+	h.sql(t, `INSERT INTO filler (role, person) SELECT 'of-new-1', id FROM person WHERE id LIKE 'new-%' AND id <> 'new-1'`)
+	ok(t, h.changeMany(func(tx *Tx) error {
+		var all []directory.Filler
+		for _, one := range town.People {
+			all = append(all, directory.Filler{Role: "of-new-1", Person: one.ID})
+		}
+		return tx.putFillers(all...)
+	}))
+	fresh("fillers that were there", true)
 	for i := range n {
 		town.People[i].Name, town.Roles[i].Name = "another", "another"
 	}

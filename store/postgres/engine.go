@@ -46,7 +46,7 @@ type Engine struct {
 
 	questions, moveRequests, refreshRequests sync.Pool // used again, with the channel of each
 
-	itself   bool          // the server is PostgreSQL, and no other that is asked as it is
+	Itself   bool          // the server is PostgreSQL, and none that speaks its protocol alone
 	Few      int           // fewRows, but in tests
 	Patience time.Duration // askTimeout, but in tests
 	SlowRead time.Duration // slowRead, but in tests
@@ -151,8 +151,10 @@ func (p *Engine) ChangeMany(run func(*engine.Tx) error) error {
 	return p.changeIn(longChangeTimeout, func(tx *engine.Tx) error {
 		// PostgreSQL finds the rows that a statement names by their index then. Else it reads a
 		// whole table for some hundred of them, and again for the next.
-		if _, err := tx.Exec(`SET LOCAL random_page_cost = 1`); err != nil {
-			return err
+		if p.Itself {
+			if _, err := tx.Exec(`SET LOCAL random_page_cost = 1`); err != nil {
+				return err
+			}
 		}
 		return run(tx)
 	})

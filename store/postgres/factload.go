@@ -95,7 +95,7 @@ func (l *factLoad) changes(from int64) error {
 // read reads the rows, the facts under others first.
 func (l *factLoad) read() error {
 	if l.all {
-		l.keys, l.written = nil, nil
+		l.keys = nil
 		if err := l.begin(); err != nil {
 			return err
 		}

@@ -87,7 +87,7 @@ func (p *Engine) Load(ctx context.Context, conn *pgx.Conn, all bool, alive func(
 	}
 	err := l.read()
 	if errors.Is(err, errWrittenSince) {
-		l.all, l.puts = true, nil
+		l.all = true
 		err = l.read()
 	}
 	if err != nil {

@@ -60,7 +60,7 @@ func (p *Engine) names(tx *engine.Tx) (tables, keys []string, err error) {
 		}
 	}
 	whole := map[string]bool{} // tables that are named by who wrote
-	if p.itself && slices.ContainsFunc(byWriter[:], func(table string) bool { return len(there[table]) > p.Few }) {
+	if p.Itself && slices.ContainsFunc(byWriter[:], func(table string) bool { return len(there[table]) > p.Few }) {
 		var by string
 		var n [len(byWriter)]int
 		if err := tx.QueryRow(countWritten).Scan(&by, &n[0], &n[1], &n[2], &n[3]); err != nil {
