@@ -92,11 +92,15 @@ func freeze(c *cluster, least, most int) fault { return pause(c, "node paused", 
 // longPause is for longer than any timeout of server, database or client, which are 15
 // seconds at most; where there is time, the others count the node as dead meanwhile.
 func longPause(c *cluster) fault {
-	most := 20_000
+	return pause(c, "node paused for long", 17_000, int(longestPause()/time.Millisecond))
+}
+
+// longestPause is how long a node stands still at most.
+func longestPause() time.Duration {
 	if *lasting > time.Minute {
-		most = 45_000
+		return 45 * time.Second
 	}
-	return pause(c, "node paused for long", 17_000, most)
+	return 20 * time.Second
 }
 
 func pause(c *cluster, name string, least, most int) fault {
