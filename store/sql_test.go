@@ -193,7 +193,7 @@ func locals(fn *ast.FuncDecl) map[string][]ast.Expr {
 var texts = []string{"insertSpent", "selectApproval", "approvalRows", "selectApprovals", "selectClient", "selectEvent", "selectBlock", "insertEvent", "insertOnce", "selectSession", "selectReset", "selectLastUse", "putMeta", "lockPatience",
 	"selectVersion", "reads", "saveRows", "saveExpected", "setTimeouts", "savePlain", "saveJournaled", "addClients", "pendingEndRows", "begin", "walkedRows", "insertEvents", "checkpointPages", "forgetRewound", "insertActivity", "putTally", "attemptsNow", "activityColumns", "ofActivity", "tallyColumns", "noteRestored",
 	"sqlCodeIssued", "sqlLive", "sqlEnded", "sqlEnabled", "sqlNotConfigured", "sqlDeleted", "sqlFalse", "sqlTrue", "sqlRateLimited", "sqlSignInFailed", "sqlSecondFactors",
-	"insertGathered", "connectionRows", "standingRows", "newestFirst", "selectRequest", "selectPolicies", "selectPolicyApps", "selectPolicyNever", "sqlOpen", "sqlDeclined", "journalColumns", "approvalColumns", "databaseSeconds", "selectAttempt", "attemptColumns"}
+	"insertGathered", "connectionRows", "standingRows", "newestFirst", "selectRequest", "selectPolicies", "selectPolicyApps", "selectPolicyNever", "sqlOpen", "sqlDeclined", "journalColumns", "approvalColumns", "countWritten", "databaseSeconds", "selectAttempt", "attemptColumns"}
 
 // constant reports whether a text is made of constants alone. parameter says
 // that a name which is set nowhere is the function's own parameter.
