@@ -135,13 +135,13 @@ type factQuery struct{ text, condition string }
 // names and is not there is gone; without gone its tombstone stays.
 func (l *factLoad) rows(table string, q factQuery, row func(*columns) (key string), gone func(key string) facts.Change) error {
 	if l.all {
-		_, err := l.each(func(c *columns) { row(c) }, q.text)
+		_, err := l.each(q.text, func(c *columns) { row(c) })
 		return err
 	}
 	if keys := l.keys[table]; len(keys) > 0 {
 		there := map[string]bool{}
 		l.byKey = true
-		_, err := l.each(func(c *columns) { there[row(c)] = true }, q.text+" WHERE "+q.condition, keys)
+		_, err := l.each(q.text+" WHERE "+q.condition, func(c *columns) { there[row(c)] = true }, keys)
 		if l.byKey = false; err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func (l *factLoad) rows(table string, q factQuery, row func(*columns) (key strin
 		if w.table != table {
 			continue
 		}
-		switch n, err := l.each(func(c *columns) { row(c) }, q.text+" WHERE xmin = $1::text::xid", w.by); {
+		switch n, err := l.each(q.text+" WHERE xmin = $1::text::xid", func(c *columns) { row(c) }, w.by); {
 		case err != nil:
 			return err
 		case n != w.rows:
@@ -169,7 +169,7 @@ func (l *factLoad) rows(table string, q factQuery, row func(*columns) (key strin
 var errWrittenSince = errors.New("rows were written again")
 
 // each reads rows, and counts them.
-func (l *factLoad) each(row func(*columns), text string, args ...any) (n int, err error) {
+func (l *factLoad) each(text string, row func(*columns), args ...any) (n int, err error) {
 	rows, err := l.conn.Query(l.ctx, text, args...)
 	if err != nil {
 		return 0, err
@@ -240,14 +240,13 @@ func (l *factLoad) fillers() error {
 		}
 		return role + " " + person
 	}
-	const text = `SELECT role, person FROM filler`
 	// Those of a deleted role go without being named.
 	if roles := l.keys["role"]; len(roles) > 0 {
-		if _, err := l.each(func(c *columns) { filled(c) }, text+` WHERE role = ANY($1)`, roles); err != nil {
+		if _, err := l.each(`SELECT role, person FROM filler WHERE role = ANY($1)`, func(c *columns) { filled(c) }, roles); err != nil {
 			return err
 		}
 	}
-	return l.rows("filler", factQuery{text, `(role, person) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}, filled, func(key string) facts.Change {
+	return l.rows("filler", factQuery{`SELECT role, person FROM filler`, `(role, person) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}, filled, func(key string) facts.Change {
 		role, person, _ := strings.Cut(key, " ")
 		return facts.FillerChange{Role: role, Person: person, On: false}
 	})
