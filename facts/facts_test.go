@@ -185,6 +185,21 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// Who looks for a row finds none where a change says that it is gone, and one otherwise.
+func TestGone(t *testing.T) {
+	for _, c := range []Change{FillerChange{}, CircleGone{}, RoleGone(""), APIKeyGone{}, ClientGone("")} {
+		if !Gone(c) {
+			t.Errorf("%T is not gone", c)
+		}
+	}
+	for _, c := range []Change{FillerChange{On: true}, PersonChange{}, OrganizationChange{}, PolicyChange{}, MemberChange{}, CircleChange{}, RoleChange{},
+		RoleEmptied(""), APIKeyChange{}, APIKeysGone{}, ClientChange{}, ClientApproved(""), ClientDeleted{}} {
+		if Gone(c) {
+			t.Errorf("%T is gone", c)
+		}
+	}
+}
+
 // What a member is asked for is made anew when something under it has changed.
 func TestAsMember(t *testing.T) {
 	f := town()

@@ -359,7 +359,7 @@ func TestManyRowsByTheirIndex(t *testing.T) {
 		want string
 	}{{"an import", h.changeMany, true, "1"}, {"a change after it", h.changeFacts, true, "4"}, {"on another engine", h.changeMany, false, "4"}} {
 		var cost string
-		h.postgres().Itself = change.on
+		h.postgres().IsPostgreSQL = change.on
 		if err := change.run(func(tx *Tx) error { return tx.QueryRow(`SHOW random_page_cost`).Scan(&cost) }); err != nil || cost != change.want {
 			t.Errorf("%s: a page by an index costs %s, want %s: %v", change.name, cost, change.want, err)
 		}

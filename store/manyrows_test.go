@@ -162,10 +162,10 @@ func TestManyFactsAreNotNamed(t *testing.T) {
 	}
 	rename("one")
 	told("people alone", 1, 5)
-	h.postgres().Itself = false
+	h.postgres().IsPostgreSQL = false
 	rename("two")
 	told("on a server whose rows do not say who wrote them", 1, 5)
-	h.postgres().Itself = true
+	h.postgres().IsPostgreSQL = true
 	// What is gone has no row that says who took it. Of 4,000 people, members and roles each, and a
 	// few more, 1,500 are an eighth.
 	quit := func(from, to int) {

@@ -46,11 +46,11 @@ type Engine struct {
 
 	questions, moveRequests, refreshRequests sync.Pool // used again, with the channel of each
 
-	Itself   bool          // the server is PostgreSQL, and none that speaks its protocol alone
-	Few      int           // fewRows, but in tests
-	Patience time.Duration // askTimeout, but in tests
-	SlowRead time.Duration // slowRead, but in tests
-	Stalled  time.Duration // stalled, but in tests
+	IsPostgreSQL bool          // the server is PostgreSQL, and none that speaks its protocol alone
+	Few          int           // fewRows, but in tests
+	Patience     time.Duration // askTimeout, but in tests
+	SlowRead     time.Duration // slowRead, but in tests
+	Stalled      time.Duration // stalled, but in tests
 
 	measured atomic.Pointer[measure]
 	refusals refusals
@@ -151,7 +151,7 @@ func (p *Engine) ChangeMany(run func(*engine.Tx) error) error {
 	return p.changeIn(longChangeTimeout, func(tx *engine.Tx) error {
 		// PostgreSQL finds the rows that a statement names by their index then. Else it reads a
 		// whole table for some hundred of them, and again for the next.
-		if p.Itself {
+		if p.IsPostgreSQL {
 			if _, err := tx.Exec(`SET LOCAL random_page_cost = 1`); err != nil {
 				return err
 			}
@@ -272,7 +272,7 @@ func (p *Engine) changeFacts(tx *engine.Tx, run func(*engine.Tx) error) (from, t
 	if err := run(tx); err != nil {
 		return 0, 0, err
 	}
-	tables, keys, err := p.names(tx)
+	tables, keys, err := p.factChanges(tx)
 	if len(tables) == 0 || err != nil {
 		return from, 0, err
 	}

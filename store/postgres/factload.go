@@ -240,7 +240,7 @@ func (l *factLoad) fillers() error {
 		}
 		return role + " " + person
 	}
-	// Those of a deleted role go without being named.
+	// A role that a key names was emptied before: who fills it is read by the role.
 	if roles := l.keys["role"]; len(roles) > 0 {
 		if _, err := l.each(`SELECT role, person FROM filler WHERE role = ANY($1)`, func(c *columns) { filled(c) }, roles); err != nil {
 			return err

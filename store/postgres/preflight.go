@@ -159,8 +159,8 @@ func (p *Engine) examine(ctx context.Context, conn *pgx.Conn) error {
 	if err := conn.QueryRow(ctx, `SELECT version()`).Scan(&product); err != nil {
 		return err
 	}
-	p.Itself = strings.HasPrefix(product, "PostgreSQL") && !strings.Contains(product, "-YB-")
-	if number < oldestPostgres && p.Itself {
+	p.IsPostgreSQL = strings.HasPrefix(product, "PostgreSQL") && !strings.Contains(product, "-YB-")
+	if number < oldestPostgres && p.IsPostgreSQL {
 		return fmt.Errorf("%w: the server is PostgreSQL %d; 15 or newer is needed", ErrDatabase, number/10000)
 	}
 	encoding, err := setting("server_encoding")
@@ -183,7 +183,7 @@ func (p *Engine) examine(ctx context.Context, conn *pgx.Conn) error {
 // examineCollation refuses a database whose collation is of another version
 // than the indexes were built with: they would not find rows that are there.
 func (p *Engine) examineCollation(ctx context.Context, conn *pgx.Conn) error {
-	if !p.Itself {
+	if !p.IsPostgreSQL {
 		return nil
 	}
 	var name, built, now string

@@ -43,12 +43,12 @@ func writtenBy(key string) (w written, ok bool) {
 	return written{table, by, n}, err == nil && slices.Contains(byWriter[:], table)
 }
 
-// names are how other nodes learn what the transaction has changed: each row by its table
-// and key; the rows of byWriter by who wrote them, where those of one are many; or, where
-// still more than an eighth of the facts would be named, that everything has. An earlier release takes
-// the second for the third, and so does who looks for approvals that have ended (see
-// PendingEnds).
-func (p *Engine) names(tx *engine.Tx) (tables, keys []string, err error) {
+// factChanges are what the transaction logs for other nodes: each row that it has changed, by
+// its table and key; rows of byWriter by who wrote them, where those of one table are many;
+// or, where still more than an eighth of the facts would be named, that everything has
+// changed. An earlier release takes the second for the third, and so does who looks for
+// approvals that have ended (see PendingEnds).
+func (p *Engine) factChanges(tx *engine.Tx) (tables, keys []string, err error) {
 	rows := tx.ChangedRows()
 	there := map[string]map[string]bool{}
 	for _, r := range rows {
@@ -60,7 +60,7 @@ func (p *Engine) names(tx *engine.Tx) (tables, keys []string, err error) {
 		}
 	}
 	whole := map[string]bool{} // tables that are named by who wrote
-	if p.Itself && slices.ContainsFunc(byWriter[:], func(table string) bool { return len(there[table]) > p.Few }) {
+	if p.IsPostgreSQL && slices.ContainsFunc(byWriter[:], func(table string) bool { return len(there[table]) > p.Few }) {
 		var by string
 		var n [len(byWriter)]int
 		if err := tx.QueryRow(countWritten).Scan(&by, &n[0], &n[1], &n[2], &n[3]); err != nil {
