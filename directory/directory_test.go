@@ -31,10 +31,16 @@ func (r rows) of(question string) error {
 	return nil
 }
 
-func (r rows) AsOf() (int64, error)                   { return r.asOf, r.of("a version") }
-func (r rows) Newer(int64) ([]string, error)          { return r.newer, r.of("events") }
-func (r rows) Keys() ([]KeyRow, error)                { return r.keys, r.of("keys") }
-func (r rows) Password(person string) (string, error) { return "hash of " + person, r.of("a password") }
+func (r rows) AsOf() (int64, error)          { return r.asOf, r.of("a version") }
+func (r rows) Newer(int64) ([]string, error) { return r.newer, r.of("events") }
+func (r rows) Keys() ([]KeyRow, error)       { return r.keys, r.of("keys") }
+func (r rows) Passwords(people []string) (map[string]string, error) {
+	hashes := map[string]string{}
+	for _, id := range people {
+		hashes[id] = "hash of " + id
+	}
+	return hashes, r.of("a password")
+}
 
 func account(id, email string) Person {
 	return Person{Person: org.Person{ID: id, Email: email, Name: strings.ToUpper(id), Active: true}}

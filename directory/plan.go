@@ -271,8 +271,8 @@ type Source interface {
 	Newer(than int64) ([]string, error)
 	// Keys lists all API keys.
 	Keys() ([]KeyRow, error)
-	// Password gives the PHC string of a person who is there; "" is none.
-	Password(person string) (string, error)
+	// Passwords gives the PHC strings of people who are there, by their IDs; "" is none.
+	Passwords(people []string) (map[string]string, error)
 }
 
 // PlanImport plans what an import changes of the facts, or refuses it as Misplaced. It
@@ -321,19 +321,25 @@ func (p *Plan) readAsOf(s Source) error {
 
 // compare keeps what is not there as it came.
 func (p *Plan) compare(s Source) error {
-	for _, one := range p.Directory.People {
+	same := func(one Person) bool {
 		at := p.m.People.Get(one.ID)
-		same := at != nil && at.Person == one.Person
-		if same && one.PasswordHash != "" {
-			hash, err := s.Password(one.ID)
-			if err != nil {
-				return err
-			}
-			same = hash == one.PasswordHash
+		return at != nil && at.Person == one.Person
+	}
+	var asked []string
+	for _, one := range p.Directory.People {
+		if one.PasswordHash != "" && same(one) {
+			asked = append(asked, one.ID)
 		}
-		if same || p.newer["person:"+one.ID] {
+	}
+	hashes, err := s.Passwords(asked)
+	if err != nil {
+		return err
+	}
+	for _, one := range p.Directory.People {
+		if same(one) && (one.PasswordHash == "" || one.PasswordHash == hashes[one.ID]) || p.newer["person:"+one.ID] {
 			continue
 		}
+		at := p.m.People.Get(one.ID)
 		p.People = append(p.People, one)
 		p.Out.add(addedIf(at == nil || at.Removed()), ListPeople, one.ID)
 		if at != nil && at.Active && !one.Active {

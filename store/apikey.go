@@ -10,6 +10,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // APIKey gives the member that an API key acts as (decision B6), exactly as it
@@ -19,46 +20,36 @@ func (s *Store) APIKey(ctx context.Context, key string) (org.Member, error) {
 	return a.Member(), err
 }
 
-// putAPIKey adds an API key. One that is there is given another name at most:
-// it stays its member's, and ended if it has ended with the membership or the
-// person (decision B6).
-func (tx *Tx) putAPIKey(k directory.APIKey) error {
-	m, hash := tx.Memory, sha256.Sum256([]byte(k.Key))
-	key := facts.APIKey{MemberKey: facts.MemberKey{Person: k.Person, Organization: k.Organization}}
-	if at := m.People.Get(k.Person); at != nil {
-		key.PersonEpoch = at.Epoch
-	}
-	if at := m.Members.Get(key.MemberKey); at != nil {
-		key.MembershipEpoch = at.Epoch
-	}
-	n, err := tx.Exec(`
-		INSERT INTO api_key (hash, person, organization, name, created_at, membership_epoch, person_epoch)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)
-		ON CONFLICT (hash) DO UPDATE SET name = excluded.name
-		 WHERE api_key.person = excluded.person AND api_key.organization = excluded.organization`,
-		hash[:], k.Person, k.Organization, k.Name, tx.Env.Now().Unix(), key.MembershipEpoch, key.PersonEpoch)
-	if err == nil && n == 0 {
-		err = fmt.Errorf("API key of %s in %s: it is another member's: %w", k.Person, k.Organization, ErrConflict)
-	}
-	if _, there := m.APIKeys[hash]; !there {
-		tx.Put(facts.APIKeyChange{Hash: hash, APIKey: key})
-	}
-	return err
-}
-
-// putAPIKeys goes one by one: each says by itself whether it is another member's.
+// putAPIKeys adds API keys. One that is there is given another name at most: it stays its
+// member's, and ended if it has ended with the membership or the person (decision B6).
+// ErrConflict: it is another member's.
 func (tx *Tx) putAPIKeys(all []directory.APIKey) error {
-	for _, k := range all {
-		if err := tx.putAPIKey(k); err != nil {
-			return err
+	m, now, rows := tx.Memory, tx.Env.Now().Unix(), make([][]any, len(all))
+	for i, k := range all {
+		to := facts.APIKeyChange{Hash: sha256.Sum256([]byte(k.Key)), APIKey: facts.APIKey{MemberKey: facts.MemberKey{Person: k.Person, Organization: k.Organization}}}
+		if at := m.People.Get(k.Person); at != nil {
+			to.PersonEpoch = at.Epoch
 		}
+		if at := m.Members.Get(to.MemberKey); at != nil {
+			to.MembershipEpoch = at.Epoch
+		}
+		if at, there := m.APIKeys[to.Hash]; !there {
+			tx.Put(to)
+		} else if at.MemberKey != to.MemberKey {
+			return fmt.Errorf("API key of %s in %s: it is another member's: %w", k.Person, k.Organization, ErrConflict)
+		}
+		rows[i] = []any{to.Hash[:], k.Person, k.Organization, k.Name, now, to.MembershipEpoch, to.PersonEpoch}
 	}
-	return nil
+	return query.Insert(tx.Tx, query.Builder{
+		Text: `INSERT INTO api_key (hash, person, organization, name, created_at, membership_epoch, person_epoch)`,
+		End:  ` ON CONFLICT (hash) DO UPDATE SET name = excluded.name`,
+	}, rows)
 }
 
 // ReplaceAPIKeys gives new keys to members: each takes the place of those that
 // the member has under the same name. Who has none that stands gets none, since
-// nothing brings an ended key back (decision B6). It gives those that were put.
+// nothing brings an ended key back (decision B6). It gives those that were put. ErrConflict:
+// one of the keys is there already.
 func (s *Store) ReplaceAPIKeys(ctx context.Context, keys []directory.APIKey, act Act) (put []directory.APIKey, err error) {
 	standing, err := s.exportKeys(ctx)
 	if err != nil {
@@ -73,25 +64,33 @@ func (s *Store) ReplaceAPIKeys(ctx context.Context, keys []directory.APIKey, act
 		return nil, nil
 	}
 	return put, s.changeFacts(func(tx *Tx) error {
-		for _, k := range put {
-			if err := tx.replaceAPIKey(k); err != nil {
-				return err
-			}
+		if err := tx.removeAPIKeys(put); err != nil {
+			return err
+		}
+		if err := tx.putAPIKeys(put); err != nil {
+			return err
 		}
 		return tx.Changed("", "", fmt.Sprintf("api_keys: %d replaced", len(put)), act)
 	})
 }
 
-func (tx *Tx) replaceAPIKey(k directory.APIKey) error {
-	old, err := engine.Column[[]byte](tx.Query(`DELETE FROM api_key WHERE person = $1 AND organization = $2 AND name = $3 RETURNING hash`,
-		k.Person, k.Organization, k.Name))
-	if err != nil {
-		return err
+// removeAPIKeys takes from members the keys that they have under the names of others, which
+// are to come in their place.
+func (tx *Tx) removeAPIKeys(all []directory.APIKey) error {
+	for _, k := range all {
+		if _, there := tx.Memory.APIKeys[sha256.Sum256([]byte(k.Key))]; there {
+			return fmt.Errorf("API key of %s in %s: it is there already: %w", k.Person, k.Organization, ErrConflict)
+		}
+		old, err := engine.Column[[]byte](tx.Query(`DELETE FROM api_key WHERE person = $1 AND organization = $2 AND name = $3 RETURNING hash`,
+			k.Person, k.Organization, k.Name))
+		if err != nil {
+			return err
+		}
+		for _, hash := range old {
+			tx.Put(facts.APIKeyGone(hash))
+		}
 	}
-	for _, hash := range old {
-		tx.Put(facts.APIKeyGone(hash))
-	}
-	return tx.putAPIKey(k)
+	return nil
 }
 
 // exportKeys lists the API keys that have not ended.

@@ -103,6 +103,15 @@ func TestReplaceAPIKeys(t *testing.T) {
 		h.same(t, "after replacing")
 		h = h.reopen(t)
 	}
+	// One that is there takes no place, neither its own nor another's.
+	for _, name := range []string{"demo", "other"} {
+		if _, err := h.ReplaceAPIKeys(ctx, []directory.APIKey{{Key: "second-key-of-ada", Person: "ada", Organization: "nordlys", Name: name}}, Act{}); !errors.Is(err, ErrConflict) {
+			t.Errorf("by one that is there: %v", err)
+		}
+		if !works("second-key-of-ada") || !works("other-key-of-ada") {
+			t.Error("it took others with it")
+		}
+	}
 	if err := h.SetActive(ctx, "ada", false, Act{}); err != nil {
 		t.Fatal(err)
 	}

@@ -147,8 +147,7 @@ func (tx *Tx) Keys() ([]directory.KeyRow, error) {
 	})
 }
 
-// Password implements directory.Source.
-func (tx *Tx) Password(person string) (hash string, err error) {
-	err = tx.QueryRow(`SELECT password FROM person WHERE id = $1`, person).Scan(&hash)
-	return hash, err
+// Passwords implements directory.Source.
+func (tx *Tx) Passwords(people []string) (map[string]string, error) {
+	return accounts.PasswordsOf(tx.Tx, people, "")
 }

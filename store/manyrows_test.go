@@ -73,6 +73,40 @@ func TestImportOfManyRows(t *testing.T) {
 					}
 				}
 			}
+			// Another name alone leaves the password, whether it comes along or not, and the sessions.
+			again := directory.Directory{People: slices.Clone(next.People)}
+			for i, p := range next.People {
+				again.People[i].Name = "again"
+				if i%2 == 0 {
+					again.People[i].PasswordHash = ""
+				}
+				ok(t, h.AddSession(ctx, fmt.Sprint("kept-", i), p.ID, Act{}))
+				again.APIKeys = append(again.APIKeys, directory.APIKey{Key: "an-api-key-of-" + p.ID, Person: p.ID, Organization: "nordlys", Name: "one"})
+			}
+			out, err = h.ImportDirectory(ctx, directory.Import{Directory: again}, Act{})
+			if err != nil || out.Lists[directory.ListPeople].Changed != n+1 || out.Lists[directory.ListAPIKeys] != (directory.Counts{Added: n + 1}) {
+				t.Fatalf("%+v, %v", out.Lists, err)
+			}
+			h.same(t, "other names")
+			for i := range again.APIKeys {
+				again.APIKeys[i].Name = "other"
+			}
+			ok(t, h.AddDirectory(ctx, directory.Directory{APIKeys: again.APIKeys}, Act{}))
+			h.same(t, "keys have other names")
+			if got := h.rows(t, `SELECT COUNT(*) FROM api_key WHERE name = 'other'`); got != n+1 {
+				t.Fatalf("%d keys have another name, want %d", got, n+1)
+			}
+			for i, p := range next.People {
+				if _, hash, err := h.Password(ctx, p.Email); err != nil || hash != p.PasswordHash {
+					t.Fatalf("%d: password %q, %v", i, hash, err)
+				}
+				if _, err := h.Session(ctx, fmt.Sprint("kept-", i)); err != nil {
+					t.Fatalf("%d: a session ended by another name: %v", i, err)
+				}
+				if m, err := h.APIKey(ctx, again.APIKeys[i].Key); err != nil || m.Person != p.ID {
+					t.Fatalf("%d: its key is that of %v, %v", i, m, err)
+				}
+			}
 			// The same roles, and all but the first are left.
 			h.clock.add(time.Hour)
 			out, err = h.ImportDirectory(ctx, directory.Import{Directory: directory.Directory{Roles: next.Roles, Fillers: next.Fillers[:1]}, Prune: map[string]bool{directory.ListRoles: true}}, Act{})

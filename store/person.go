@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/directory"
@@ -87,11 +89,16 @@ func (tx *Tx) putPeople(all ...directory.Person) error {
 	if err := tx.endResets(all); err != nil {
 		return err
 	}
-	err := put(tx, query.Builder{
+	changed, err := tx.changedPasswords(all)
+	if err != nil {
+		return err
+	}
+	err = put(tx, query.Builder{
 		Text: `INSERT INTO person (id, email, email_key, name, active, support, epoch, password)`,
 		End: ` ON CONFLICT (id) DO UPDATE
 		   SET email = excluded.email, email_key = excluded.email_key, name = excluded.name,
-		       active = excluded.active, support = excluded.support, epoch = excluded.epoch`,
+		       active = excluded.active, support = excluded.support, epoch = excluded.epoch,
+		       password = CASE excluded.password WHEN '' THEN person.password ELSE excluded.password END`,
 	}, all, func(p directory.Person) (facts.Change, []any) {
 		epoch := int64(0)
 		if at := tx.Memory.People.Get(p.ID); at != nil {
@@ -106,7 +113,14 @@ func (tx *Tx) putPeople(all ...directory.Person) error {
 	if err != nil {
 		return err
 	}
-	return tx.putPasswords(all)
+	hashes := make([]string, len(all))
+	for i, p := range all {
+		hashes[i] = p.PasswordHash
+	}
+	if err := accounts.KnowCosts(tx.Tx, hashes...); err != nil {
+		return err
+	}
+	return accounts.EndByPasswords(tx.Tx, changed, "")
 }
 
 // endResets deletes the links to set a password that were mailed to an address which is another
@@ -121,20 +135,19 @@ func (tx *Tx) endResets(all []directory.Person) error {
 	return query.ExecEach(tx.Tx, query.Builder{Text: `DELETE FROM reset`}, "person", people)
 }
 
-// putPasswords replaces the passwords of people who were there already, which ends their
-// sessions; those of new ones came with their rows.
-func (tx *Tx) putPasswords(all []directory.Person) error {
-	var hashes []string
+// changedPasswords gives those who are there, and have other passwords than they come with.
+func (tx *Tx) changedPasswords(all []directory.Person) (changed []string, err error) {
+	come := map[string]string{}
 	for _, p := range all {
-		switch {
-		case p.PasswordHash == "":
-		case tx.Memory.People.Get(p.ID) == nil:
-			hashes = append(hashes, p.PasswordHash)
-		default:
-			if err := accounts.PutPassword(tx.Tx, p.ID, p.PasswordHash, ""); err != nil {
-				return err
-			}
+		if p.PasswordHash != "" && tx.Memory.People.Get(p.ID) != nil {
+			come[p.ID] = p.PasswordHash
 		}
 	}
-	return accounts.KnowCosts(tx.Tx, hashes...)
+	stored, err := accounts.PasswordsOf(tx.Tx, slices.Sorted(maps.Keys(come)), tx.Lock())
+	for _, id := range slices.Sorted(maps.Keys(stored)) {
+		if stored[id] != come[id] {
+			changed = append(changed, id)
+		}
+	}
+	return changed, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // MaxPasswordCosts is how many different costs the stored passwords may have:
@@ -186,8 +187,29 @@ func (s *Accounts) SetPassword(_ context.Context, personID, hash string, act eng
 	})
 }
 
-// PutPassword sets a password. Reset links end, and so do sessions that began
-// with another password, but the one of this value; "" spares none.
+// PasswordsOf gives the PHC strings of people's passwords, by their IDs; "" is none. With
+// lock, which is engine.Tx.Lock, they stay so until the commit.
+func PasswordsOf(tx *engine.Tx, people []string, lock string) (map[string]string, error) {
+	hashes := map[string]string{}
+	for batch := range slices.Chunk(people, query.Batch) {
+		q := query.Builder{Text: `SELECT id, password FROM person`, End: lock}
+		q.OneOf("id", query.Padded(query.Anys(batch)))
+		rows, err := tx.Query(q.Whole(), q.Args...)
+		_, err = engine.ListOf(rows, err, func(r engine.Scanner, _ *struct{}) error {
+			var id, hash string
+			err := r.Scan(&id, &hash)
+			hashes[id] = hash
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return hashes, nil
+}
+
+// PutPassword sets a password, and ends what EndByPasswords does, but the session of the value
+// spared.
 func PutPassword(tx *engine.Tx, personID, hash, spared string) error {
 	n, err := tx.Exec(`UPDATE person SET password = $1 WHERE id = $2 AND password <> $1`, hash, personID)
 	if err != nil || n == 0 {
@@ -196,10 +218,16 @@ func PutPassword(tx *engine.Tx, personID, hash, spared string) error {
 	if err := KnowCosts(tx, hash); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(`DELETE FROM reset WHERE person = $1`, personID); err != nil {
+	return EndByPasswords(tx, []string{personID}, spared)
+}
+
+// EndByPasswords ends the reset links of people who have other passwords now, and the sessions
+// that began with those before, but the one of a value; "" spares none.
+func EndByPasswords(tx *engine.Tx, people []string, spared string) error {
+	if err := query.ExecEach(tx, query.Builder{Text: `DELETE FROM reset`}, "person", query.Anys(people)); err != nil {
 		return err
 	}
-	found, err := sessionsOf(tx, personID)
+	found, err := sessionsOf(tx, people...)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/query"
 )
 
 // Session is somebody signed in at a browser.
@@ -223,8 +224,17 @@ type hashedSession struct {
 	sessionRow
 }
 
-func sessionsOf(tx *engine.Tx, personID string) ([]hashedSession, error) {
-	return sessionList(tx, `SELECT hash, person, acting_as, acting_in FROM session WHERE person = $1`, personID)
+func sessionsOf(tx *engine.Tx, people ...string) (all []hashedSession, err error) {
+	for batch := range slices.Chunk(people, query.Batch) {
+		q := query.Builder{Text: `SELECT hash, person, acting_as, acting_in FROM session`}
+		q.OneOf("person", query.Padded(query.Anys(batch)))
+		found, err := sessionList(tx, q.Whole(), q.Args...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
 }
 
 func sessionList(tx *engine.Tx, text string, args ...any) ([]hashedSession, error) {
