@@ -22,9 +22,9 @@ func (s *Store) APIKey(ctx context.Context, key string) (org.Member, error) {
 
 // putAPIKeys adds API keys. One that is there is given another name at most: it stays its
 // member's, and ended if it has ended with the membership or the person (decision B6).
-// ErrConflict: it is another member's.
+// ErrConflict: it is another member's, or comes twice.
 func (tx *Tx) putAPIKeys(all []directory.APIKey) error {
-	m, now, rows := tx.Memory, tx.Env.Now().Unix(), make([][]any, len(all))
+	m, now, rows, seen := tx.Memory, tx.Env.Now().Unix(), make([][]any, len(all)), map[[32]byte]bool{}
 	for i, k := range all {
 		to := facts.APIKeyChange{Hash: sha256.Sum256([]byte(k.Key)), APIKey: facts.APIKey{MemberKey: facts.MemberKey{Person: k.Person, Organization: k.Organization}}}
 		if at := m.People.Get(k.Person); at != nil {
@@ -33,6 +33,10 @@ func (tx *Tx) putAPIKeys(all []directory.APIKey) error {
 		if at := m.Members.Get(to.MemberKey); at != nil {
 			to.MembershipEpoch = at.Epoch
 		}
+		if seen[to.Hash] {
+			return fmt.Errorf("API key of %s in %s: it comes twice: %w", k.Person, k.Organization, ErrConflict)
+		}
+		seen[to.Hash] = true
 		if at, there := m.APIKeys[to.Hash]; !there {
 			tx.Put(to)
 		} else if at.MemberKey != to.MemberKey {
@@ -49,7 +53,7 @@ func (tx *Tx) putAPIKeys(all []directory.APIKey) error {
 // ReplaceAPIKeys gives new keys to members: each takes the place of those that
 // the member has under the same name. Who has none that stands gets none, since
 // nothing brings an ended key back (decision B6). It gives those that were put. ErrConflict:
-// one of the keys is there already.
+// one of the keys is there already, or comes twice.
 func (s *Store) ReplaceAPIKeys(ctx context.Context, keys []directory.APIKey, act Act) (put []directory.APIKey, err error) {
 	standing, err := s.exportKeys(ctx)
 	if err != nil {

@@ -112,6 +112,10 @@ func TestReplaceAPIKeys(t *testing.T) {
 			t.Error("it took others with it")
 		}
 	}
+	twice := directory.APIKey{Key: "third-key-of-ada", Person: "ada", Organization: "nordlys", Name: "demo"}
+	if _, err := h.ReplaceAPIKeys(ctx, []directory.APIKey{twice, twice}, Act{}); !errors.Is(err, ErrConflict) || works(twice.Key) || !works("second-key-of-ada") {
+		t.Errorf("by one that comes twice: %v", err)
+	}
 	if err := h.SetActive(ctx, "ada", false, Act{}); err != nil {
 		t.Fatal(err)
 	}

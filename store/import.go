@@ -149,5 +149,5 @@ func (tx *Tx) Keys() ([]directory.KeyRow, error) {
 
 // Passwords implements directory.Source.
 func (tx *Tx) Passwords(people []string) (map[string]string, error) {
-	return accounts.PasswordsOf(tx.Tx, people, "")
+	return accounts.PasswordsOf(tx.Tx, people)
 }

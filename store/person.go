@@ -143,7 +143,7 @@ func (tx *Tx) changedPasswords(all []directory.Person) (changed []string, err er
 			come[p.ID] = p.PasswordHash
 		}
 	}
-	stored, err := accounts.PasswordsOf(tx.Tx, slices.Sorted(maps.Keys(come)), tx.Lock())
+	stored, err := tx.Passwords(slices.Sorted(maps.Keys(come)))
 	for _, id := range slices.Sorted(maps.Keys(stored)) {
 		if stored[id] != come[id] {
 			changed = append(changed, id)

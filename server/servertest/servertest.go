@@ -11,13 +11,13 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
-	mathrand "math/rand/v2"
 	"net"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/config/configtest"
+	"github.com/grantkeeper/grantkeeper/store/pgtest"
 )
 
 // A Buffer is a log that can be read while it is written.
@@ -48,35 +48,14 @@ func (s *Buffer) Take() string {
 	return s.b.String()
 }
 
-var (
-	claims sync.Mutex
-	claim  []net.PacketConn // of the ports that FreePort gave, until the process ends
-)
-
-// FreePort gives an address that nobody listens on, each one once, because tests run side
-// by side, also those of other packages: the same port of UDP, which nobody here speaks, is
-// held for as long as the process lives. It is none that the kernel gives to connections.
+// FreePort gives the address of one as pgtest.FreePort does.
 func FreePort(t testing.TB) string {
 	t.Helper()
-	for range 1000 {
-		address := fmt.Sprintf("127.0.0.1:%d", 20000+mathrand.IntN(12000))
-		claimed, err := net.ListenPacket("udp", address)
-		if err != nil {
-			continue
-		}
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			claimed.Close()
-			continue
-		}
-		l.Close()
-		claims.Lock()
-		claim = append(claim, claimed)
-		claims.Unlock()
-		return address
+	port, err := pgtest.FreePort()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no port is free")
-	return ""
+	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
 // Certificate writes a certificate for 127.0.0.1 and its key.

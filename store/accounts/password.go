@@ -187,12 +187,11 @@ func (s *Accounts) SetPassword(_ context.Context, personID, hash string, act eng
 	})
 }
 
-// PasswordsOf gives the PHC strings of people's passwords, by their IDs; "" is none. With
-// lock, which is engine.Tx.Lock, they stay so until the commit.
-func PasswordsOf(tx *engine.Tx, people []string, lock string) (map[string]string, error) {
+// PasswordsOf gives the PHC strings of people's passwords, by their IDs; "" is none.
+func PasswordsOf(tx *engine.Tx, people []string) (map[string]string, error) {
 	hashes := map[string]string{}
 	for batch := range slices.Chunk(people, query.Batch) {
-		q := query.Builder{Text: `SELECT id, password FROM person`, End: lock}
+		q := query.Builder{Text: `SELECT id, password FROM person`}
 		q.OneOf("id", query.Padded(query.Anys(batch)))
 		rows, err := tx.Query(q.Whole(), q.Args...)
 		_, err = engine.ListOf(rows, err, func(r engine.Scanner, _ *struct{}) error {
@@ -221,8 +220,8 @@ func PutPassword(tx *engine.Tx, personID, hash, spared string) error {
 	return EndByPasswords(tx, []string{personID}, spared)
 }
 
-// EndByPasswords ends the reset links of people who have other passwords now, and the sessions
-// that began with those before, but the one of a value; "" spares none.
+// EndByPasswords ends the reset links of people who have other passwords now, and their sessions
+// but the one of a value; "" spares none.
 func EndByPasswords(tx *engine.Tx, people []string, spared string) error {
 	if err := query.ExecEach(tx, query.Builder{Text: `DELETE FROM reset`}, "person", query.Anys(people)); err != nil {
 		return err

@@ -29,7 +29,7 @@ func (s *Server) Bouncer() (*Bouncer, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	port, err := FreePort()
 	if err != nil {
 		return nil, err
 	}

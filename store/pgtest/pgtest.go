@@ -95,7 +95,7 @@ func (s *Server) make(settings []string) error {
 		return fmt.Errorf("initdb: %w: %s", err, out)
 	}
 	var err error
-	if s.port, err = freePort(); err != nil {
+	if s.port, err = FreePort(); err != nil {
 		return err
 	}
 	lines := append([]string{
@@ -119,11 +119,12 @@ var (
 	claims   []net.PacketConn
 )
 
-// freePort gives one that nobody listens on, and none that the kernel gives to
-// connections: before the server has it, or while it is down, one would take it.
-func freePort() (int, error) {
+// FreePort gives one of 127.0.0.1 that nobody listens on, each one once, because tests run side by
+// side, also those of other packages; and none that the kernel gives to connections: before a
+// server has it, or while it is down, one would take it.
+func FreePort() (int, error) {
 	for range 1000 {
-		port := 10_000 + rand.IntN(10_000)
+		port := 10_000 + rand.IntN(22_000)
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		claim, err := net.ListenPacket("udp", address)
 		if err != nil {
