@@ -56,6 +56,8 @@ func TestImportOfManyRows(t *testing.T) {
 				next.Members[i].Admin = !next.Members[i].Admin
 				next.Roles[i].Name = "changed"
 				ok(t, h.AddSession(ctx, fmt.Sprint("session-", i), next.People[i].ID, Act{}))
+				_, err := h.AddReset(ctx, fmt.Sprint("reset-", i), next.People[i].ID, time.Hour, Act{})
+				ok(t, err)
 			}
 			out, err := h.ImportDirectory(ctx, directory.Import{Directory: next}, Act{})
 			want := directory.Counts{Added: 1, Changed: (n + 1) / 2}
@@ -71,6 +73,9 @@ func TestImportOfManyRows(t *testing.T) {
 					if _, err := h.Session(ctx, fmt.Sprint("session-", i)); err == nil {
 						t.Fatalf("%d: a session outlived its password", i)
 					}
+					if _, err := h.ResetOf(ctx, fmt.Sprint("reset-", i)); err == nil {
+						t.Fatalf("%d: a link to set the password outlived it", i)
+					}
 				}
 			}
 			// Another name alone leaves the password, whether it comes along or not, and the sessions.
@@ -81,6 +86,8 @@ func TestImportOfManyRows(t *testing.T) {
 					again.People[i].PasswordHash = ""
 				}
 				ok(t, h.AddSession(ctx, fmt.Sprint("kept-", i), p.ID, Act{}))
+				_, err := h.AddReset(ctx, fmt.Sprint("link-", i), p.ID, time.Hour, Act{})
+				ok(t, err)
 				again.APIKeys = append(again.APIKeys, directory.APIKey{Key: "an-api-key-of-" + p.ID, Person: p.ID, Organization: "nordlys", Name: "one"})
 			}
 			out, err = h.ImportDirectory(ctx, directory.Import{Directory: again}, Act{})
@@ -102,6 +109,9 @@ func TestImportOfManyRows(t *testing.T) {
 				}
 				if _, err := h.Session(ctx, fmt.Sprint("kept-", i)); err != nil {
 					t.Fatalf("%d: a session ended by another name: %v", i, err)
+				}
+				if _, err := h.ResetOf(ctx, fmt.Sprint("link-", i)); err != nil {
+					t.Fatalf("%d: a link to set the password ended by another name: %v", i, err)
 				}
 				if m, err := h.APIKey(ctx, again.APIKeys[i].Key); err != nil || m.Person != p.ID {
 					t.Fatalf("%d: its key is that of %v, %v", i, m, err)
