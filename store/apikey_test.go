@@ -112,6 +112,11 @@ func TestReplaceAPIKeys(t *testing.T) {
 			t.Error("it took others with it")
 		}
 	}
+	if err := h.changeFacts(func(tx *Tx) error {
+		return tx.putAPIKeys([]directory.APIKey{{Key: "second-key-of-ada", Person: "tor", Organization: "nordlys", Name: "taken"}})
+	}); !errors.Is(err, ErrConflict) || h.rows(t, `SELECT COUNT(*) FROM api_key WHERE name = 'taken'`) != 0 {
+		t.Errorf("one that is another member's: %v", err)
+	}
 	twice := directory.APIKey{Key: "third-key-of-ada", Person: "ada", Organization: "nordlys", Name: "demo"}
 	if _, err := h.ReplaceAPIKeys(ctx, []directory.APIKey{twice, twice}, Act{}); !errors.Is(err, ErrConflict) || works(twice.Key) || !works("second-key-of-ada") {
 		t.Errorf("by one that comes twice: %v", err)
