@@ -10,6 +10,7 @@ import (
 // started again, as nodes and the database are: callers are told to come back at most,
 // and never anything wrong.
 func TestPgbouncer(t *testing.T) {
+	t.Parallel()
 	database := startPostgres(t)
 	var bouncer *pgtest.Bouncer
 	s := newSiteOn(t, database, func(string) (to, more string) {
@@ -24,7 +25,7 @@ func TestPgbouncer(t *testing.T) {
 	s.furnish(40)
 	l := newLoad(s.cluster)
 	l.run(24)
-	m := newMaker(t)
+	m := newMaker(t, l)
 	restart := fault{"pgbouncer restarted", func(m *maker) {
 		m.must(bouncer.Kill())
 		m.sleep(100, 2000)

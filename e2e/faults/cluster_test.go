@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	mrand "math/rand/v2"
@@ -17,8 +18,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -36,6 +39,7 @@ const inside = "FAULTS_BINARIES"
 // TestMain builds the binaries, and tests in a network namespace of its own: a browser
 // in other tests on this machine gives up what it loads when interfaces come and go.
 func TestMain(m *testing.M) {
+	flag.Parse()
 	dir := os.Getenv(inside)
 	for ahead := range binaries {
 		binaries[ahead] = filepath.Join(dir, "grantkeeper"+ahead.String())
@@ -56,7 +60,7 @@ func TestMain(m *testing.M) {
 		defer os.RemoveAll(dir)
 		for ahead, name := range binaries {
 			binaries[ahead] = filepath.Join(dir, name)
-			build := exec.Command("go", "build", "-race", "-ldflags", "-w -X main.clockAhead="+ahead.String(), "-o", binaries[ahead], "../../cmd/grantkeeper")
+			build := exec.Command("go", "build", fmt.Sprintf("-race=%v", *watched), "-ldflags", "-w -X main.clockAhead="+ahead.String(), "-o", binaries[ahead], "../../cmd/grantkeeper")
 			if out, err := build.CombinedOutput(); err != nil {
 				fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
 				return 1
@@ -114,8 +118,9 @@ type node struct {
 	mu       sync.Mutex
 	process  *exec.Cmd
 	stopping bool
-	asked    bool // to end, as an operator does
-	out      bool // the balancer leaves it out
+	asked    bool         // to end, as an operator does
+	out      bool         // the balancer leaves it out
+	silent   atomic.Int64 // since when nobody has an answer, in Unix nanoseconds; 0 when the last had one
 	ended    chan struct{}
 	log      *os.File
 }
@@ -391,13 +396,16 @@ func (n *node) operate(method, path, body string) answer {
 func (n *node) send(r *http.Request) answer {
 	a, err := n.http.Do(r)
 	if err != nil {
+		n.silent.Store(time.Now().UnixNano())
 		return answer{err: err, sent: !errors.Is(err, syscall.ECONNREFUSED)}
 	}
 	defer a.Body.Close()
 	body, err := io.ReadAll(a.Body)
 	if err != nil {
+		n.silent.Store(time.Now().UnixNano())
 		return answer{err: err, sent: true}
 	}
+	n.silent.Store(0)
 	return answer{a.StatusCode, a.Header, body, nil, true}
 }
 
@@ -415,8 +423,19 @@ func (c *cluster) serving() (all []*node) {
 	return all
 }
 
-// any is one of them, by chance.
+// any is one of them, by chance. A balancer prefers those that answer: one that did not, and has
+// not answered since, is asked an eighth as often for some seconds.
 func (c *cluster) any() *node {
 	all := c.serving()
-	return all[mrand.IntN(len(all))]
+	n := all[mrand.IntN(len(all))]
+	if n.isSilent() && mrand.IntN(8) > 0 {
+		if all = slices.DeleteFunc(all, (*node).isSilent); len(all) > 0 {
+			n = all[mrand.IntN(len(all))]
+		}
+	}
+	return n
+}
+
+func (n *node) isSilent() bool {
+	return time.Now().UnixNano()-n.silent.Load() < int64(3*time.Second)
 }

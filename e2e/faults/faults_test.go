@@ -1,7 +1,9 @@
 package faults
 
 import (
+	"cmp"
 	"flag"
+	"maps"
 	mrand "math/rand/v2"
 	"path/filepath"
 	"syscall"
@@ -10,24 +12,32 @@ import (
 )
 
 var (
-	lasting = flag.Duration("for", 12*time.Second, "how long each test makes faults")
-	many    = flag.Int("at", 24, "approvals at once that three nodes have without a pooler, of 5/3 as many people")
-	seed    = flag.Uint64("seed", 0, "of the order of the faults; 0 is a new one")
+	lasting  = flag.Duration("for", 12*time.Second, "how long each test makes faults")
+	many     = flag.Int("at", 24, "approvals at once that three nodes have without a pooler, of 5/3 as many people")
+	askers   = flag.Int("askers", 3, "clients at once of each approval")
+	steps    = flag.Int("steps", 17, "what each of them does, on average")
+	enough   = flag.Int64("operations", 0, "end as soon as so many were asked; 0 is never before the time")
+	watched  = flag.Bool("race-detector", true, "build the nodes with it, which makes them some five times slower")
+	thinking = flag.Duration("thinking", 400*time.Millisecond, "how long each waits at most before it does the next")
+	seed     = flag.Uint64("seed", 0, "of the order of the faults; 0 is a new one")
 )
 
 // A maker makes faults, one after another.
 type maker struct {
 	*testing.T
+	seed   uint64
 	random *mrand.Rand
 	made   tally
+	asked  func() int64 // operations until now
+	kind   string       // of the last fault
+	before int64        // operations before it
 }
 
-func newMaker(t *testing.T) *maker {
-	if *seed == 0 {
-		*seed = mrand.Uint64()
-	}
-	t.Logf("seed %d", *seed)
-	return &maker{t, mrand.New(mrand.NewPCG(*seed, 1)), tally{}}
+func newMaker(t *testing.T, l *load) *maker {
+	m := &maker{T: t, seed: cmp.Or(*seed, mrand.Uint64()), made: tally{}, asked: l.asked.Load}
+	m.random = mrand.New(mrand.NewPCG(m.seed, 1))
+	t.Logf("seed %d", m.seed)
+	return m
 }
 
 // A fault is made, and mended before it returns.
@@ -36,28 +46,44 @@ type fault struct {
 	make func(m *maker)
 }
 
+// one makes a fault, and counts it: what is asked from now on until the next one is beside it.
+func (m *maker) one(f fault) {
+	m.count()
+	m.kind = f.name
+	f.make(m)
+}
+
+// count adds what was asked beside the last fault.
+func (m *maker) count() {
+	asked := m.asked()
+	if m.kind != "" {
+		n := m.made[m.kind]
+		m.made[m.kind] = count{n.faults + 1, n.beside + asked - m.before}
+	}
+	m.kind, m.before = "", asked
+}
+
 // work makes faults for as long as was asked, and until the load has done enough for a
 // verdict to mean something: on a busy machine that is later.
 func (m *maker) work(l *load, faults ...fault) {
 	end := time.Now().Add(*lasting)
-	for time.Now().Before(end) || !l.enough() && time.Now().Before(end.Add(3*time.Minute)) {
+	for time.Now().Before(end) && (*enough == 0 || l.asked.Load() < *enough) || !l.enough() && time.Now().Before(end.Add(3*time.Minute)) {
 		m.sleep(300, 2000)
 		f := faults[m.random.IntN(len(faults))]
-		f.make(m)
-		m.made[f.name]++
+		m.one(f)
 	}
+	m.count()
 }
 
 // beside makes one fault again and again, while others are made, until the func is
 // called.
 func (m *maker) beside(f fault) (stop func()) {
-	other := &maker{m.T, mrand.New(mrand.NewPCG(*seed, 2)), tally{}}
+	other := &maker{T: m.T, random: mrand.New(mrand.NewPCG(m.seed, 2)), made: tally{}, asked: m.asked}
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		for {
-			f.make(other)
-			other.made[f.name]++
+			other.one(f)
 			select {
 			case <-end:
 				return
@@ -68,9 +94,8 @@ func (m *maker) beside(f fault) (stop func()) {
 	return func() {
 		close(end)
 		<-ended
-		for name, n := range other.made {
-			m.made[name] += n
-		}
+		other.count()
+		maps.Copy(m.made, other.made) // of a kind that the others are not
 	}
 }
 
@@ -114,11 +139,12 @@ func pause(c *cluster, name string, least, most int) fault {
 
 // F-11, F-09, F-10: the embedded engine under load, killed and paused.
 func TestF11_Embedded(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, nil, place{binary: binaries[0], database: "sqlite://" + filepath.Join(t.TempDir(), "grantkeeper.db")})
 	c.furnish(16)
 	l := newLoad(c)
 	l.run(12)
-	m := newMaker(t)
+	m := newMaker(t, l)
 	m.work(l, kill(c), freeze(c, 300, 1500))
 	c.ready(c.nodes[0])
 	l.stop()

@@ -5,10 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	mrand "math/rand/v2"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -156,16 +158,16 @@ func (l *load) live(client string, p *person) *life {
 			l.pause()
 		}
 	}
-	var askers sync.WaitGroup
-	for by := range 3 {
-		askers.Go(func() {
-			for range 5 + mrand.IntN(25) {
+	var group sync.WaitGroup
+	for by := range *askers {
+		group.Go(func() {
+			for range 1 + mrand.IntN(2**steps) {
 				x.step(by)
-				time.Sleep(time.Duration(mrand.IntN(20)) * time.Millisecond)
+				time.Sleep(mrand.N(*thinking + 1))
 			}
 		})
 	}
-	askers.Wait()
+	group.Wait()
 	if p.leaves {
 		x.leave()
 	}
@@ -238,18 +240,25 @@ func (l *load) judge(x *life) {
 }
 
 // step is one thing that an asker does. The first one keeps the tokens fresh, as a
-// client does that has one copy; the others mostly call the API.
+// client does that has one copy; the others mostly call the API. What ends an approval
+// is done as often in each life, however many steps it has.
 func (x *life) step(by int) {
-	switch n := mrand.IntN(1000); {
-	case n < 4: // used before
+	switch n := mrand.Float64() * float64(*askers**steps); {
+	case n < 0.2: // used before
 		x.renew(by, 2)
-	case n < 8:
+	case n < 0.4:
 		x.exchange(by)
-	case n < 14:
+	case n < 0.7:
 		x.revoke(by)
-	case n < 20:
+	case n < 1:
 		x.revokeByOperator(by)
-	case by == 0 && n < 500, n < 26: // two at once, now and then
+	case n < 1.3: // two at once
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() { x.renew(by, 1) })
+		}
+		both.Wait()
+	case by == 0 && mrand.IntN(2) == 0:
 		x.renew(by, 1)
 	default:
 		x.check(by, x.c.any())
@@ -575,12 +584,17 @@ func residentOf(pid int) (bytes int64) {
 }
 
 // tally counts faults by kind.
-type tally map[string]int
+type tally map[string]count
+
+type count struct {
+	faults int
+	beside int64 // operations that were asked from each until the next one
+}
 
 func (f tally) String() string {
 	var b strings.Builder
-	for kind, n := range f {
-		fmt.Fprintf(&b, "%s %d  ", kind, n)
+	for _, kind := range slices.Sorted(maps.Keys(f)) {
+		fmt.Fprintf(&b, "\n%-40s %5d, beside them %9d operations", kind, f[kind].faults, f[kind].beside)
 	}
-	return strings.TrimSpace(b.String())
+	return b.String()
 }

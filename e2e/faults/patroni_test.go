@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -21,6 +20,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/grantkeeper/grantkeeper/store/pgtest"
 )
 
 // A program runs beside the test, is killed and started again, and ends with the test,
@@ -100,18 +101,12 @@ func (p *trio) write(name, text string) string {
 	return name
 }
 
-// port gives one that nobody listens on, and none that the kernel gives to connections: who
-// listens there is away now and then.
 func (p *trio) port() string {
-	for range 1000 {
-		port := strconv.Itoa(10_000 + rand.IntN(10_000))
-		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
-			l.Close()
-			return port
-		}
+	port, err := pgtest.FreePort()
+	if err != nil {
+		p.Fatal(err)
 	}
-	p.Fatal("no port is free")
-	return ""
+	return strconv.Itoa(port)
 }
 
 func newTrio(t *testing.T) *trio {
@@ -454,13 +449,14 @@ func (p *trio) faults(c *cluster) (all []fault) {
 // and replaced, and nothing that was acknowledged is lost, nor is anything told that a
 // primary says which is none any more.
 func TestF11_Patroni(t *testing.T) {
+	t.Parallel()
 	p := newTrio(t)
 	at := place{binary: binaries[0], database: "postgres://grantkeeper:grantkeeper@" + p.address + "/grantkeeper?sslmode=disable&target_session_attrs=read-write"}
 	c := newCluster(t, nil, at, at)
 	c.furnish(24)
 	l := newLoad(c)
 	l.run(12)
-	m := newMaker(t)
+	m := newMaker(t, l)
 	all := p.faults(c)
 	always := all[:1]
 	if *lasting > time.Minute { // each of them once, then any
@@ -469,9 +465,9 @@ func TestF11_Patroni(t *testing.T) {
 	eventually(t, "approvals are lived through", func(int) bool { return l.enough() })
 	begin := time.Now()
 	for _, f := range always {
-		f.make(m)
-		m.made[f.name]++
+		m.one(f)
 	}
+	m.count()
 	if time.Since(begin) < *lasting {
 		m.work(l, all...)
 	}
