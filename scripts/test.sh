@@ -51,11 +51,12 @@ trap 'rm -rf "$beside" "${memory:-}"' EXIT
 		run e2e/chart "$@" ./... || failed=1
 		exit $failed
 	) >"$beside" 2>&1 &
+	apart=$! # not below: a list that is read from a command takes its place
 	failed=0
 	mapfile -t others < <(go list ./... | grep -vxF "$(go list . "${computing[@]}" "${pages[@]}")")
 	run . -race -p 3 "$@" ./e2e ./e2e/faults ./store ./store/enginetest "${others[@]}" || failed=1
 	run . -race "$@" -run "$atonce" "${pages[@]}" || failed=1
-	wait $! || failed=1
+	wait "$apart" || failed=1
 	cat "$beside"
 	exit $failed
 } 2>&1 </dev/null | LC_ALL=C awk -f "$here/tally.awk"
