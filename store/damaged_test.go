@@ -126,7 +126,7 @@ func TestHarmedLog(t *testing.T) {
 	if err := h.answers(t, file, append(bytes.Clone(log), log[:logFrame/2]...), ids); err != nil {
 		t.Errorf("a frame that was under way: %v", err)
 	}
-	for n := 0; n < frames/2; n += 11 {
+	for n := 0; n < frames/2; n += 3 {
 		for _, at := range []int{0, 8, 16, 24 + 1000} { // page number, salt, sum, content
 			harmed := bytes.Clone(log)
 			harmed[logHeader+n*logFrame+at] ^= 1
@@ -180,7 +180,7 @@ func TestLogHarmedAfterTheStart(t *testing.T) {
 	for last--; bytes.Equal(log[logHeader+last*logFrame+4:][:4], make([]byte, 4)); last-- {
 	}
 	refused := 0
-	for n := last; n >= 0; n -= 11 {
+	for n := last; n >= 0; n -= 3 {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "grantkeeper.db")
 		if err := errors.Join(os.WriteFile(path, file, 0o600), os.WriteFile(path+"-wal", log, 0o600)); err != nil {

@@ -136,18 +136,14 @@ func (tx *Tx) endResets(all []directory.Person) error {
 }
 
 // changedPasswords gives those who are there, and have other passwords than they come with.
-func (tx *Tx) changedPasswords(all []directory.Person) (changed []string, err error) {
+func (tx *Tx) changedPasswords(all []directory.Person) ([]string, error) {
 	come := map[string]string{}
 	for _, p := range all {
 		if p.PasswordHash != "" && tx.Memory.People.Get(p.ID) != nil {
 			come[p.ID] = p.PasswordHash
 		}
 	}
-	stored, err := tx.Passwords(slices.Sorted(maps.Keys(come)))
-	for _, id := range slices.Sorted(maps.Keys(stored)) {
-		if stored[id] != come[id] {
-			changed = append(changed, id)
-		}
-	}
-	return changed, err
+	people := slices.Sorted(maps.Keys(come))
+	stored, err := tx.Passwords(people)
+	return slices.DeleteFunc(people, func(id string) bool { return stored[id] == come[id] }), err
 }

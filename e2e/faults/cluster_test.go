@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 		defer os.RemoveAll(dir)
 		for ahead, name := range binaries {
 			binaries[ahead] = filepath.Join(dir, name)
-			build := exec.Command("go", "build", fmt.Sprintf("-race=%v", *watched), "-ldflags", "-w -X main.clockAhead="+ahead.String(), "-o", binaries[ahead], "../../cmd/grantkeeper")
+			build := exec.Command("go", "build", fmt.Sprintf("-race=%v", *detector), "-ldflags", "-w -X main.clockAhead="+ahead.String(), "-o", binaries[ahead], "../../cmd/grantkeeper")
 			if out, err := build.CombinedOutput(); err != nil {
 				fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
 				return 1

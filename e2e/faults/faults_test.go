@@ -16,8 +16,8 @@ var (
 	many     = flag.Int("at", 24, "approvals at once that three nodes have without a pooler, of 5/3 as many people")
 	askers   = flag.Int("askers", 3, "clients at once of each approval")
 	steps    = flag.Int("steps", 17, "what each of them does, on average")
-	enough   = flag.Int64("operations", 0, "end as soon as so many were asked; 0 is never before the time")
-	watched  = flag.Bool("race-detector", true, "build the nodes with it, which makes them some five times slower")
+	most     = flag.Int64("operations", 0, "end as soon as so many were asked; 0 is never before the time")
+	detector = flag.Bool("race-detector", true, "build the nodes with it, which makes them some five times slower")
 	thinking = flag.Duration("thinking", 400*time.Millisecond, "how long each waits at most before it does the next")
 	seed     = flag.Uint64("seed", 0, "of the order of the faults; 0 is a new one")
 )
@@ -67,7 +67,7 @@ func (m *maker) count() {
 // verdict to mean something: on a busy machine that is later.
 func (m *maker) work(l *load, faults ...fault) {
 	end := time.Now().Add(*lasting)
-	for time.Now().Before(end) && (*enough == 0 || l.asked.Load() < *enough) || !l.enough() && time.Now().Before(end.Add(3*time.Minute)) {
+	for time.Now().Before(end) && (*most == 0 || l.asked.Load() < *most) || !l.enough() && time.Now().Before(end.Add(3*time.Minute)) {
 		m.sleep(300, 2000)
 		f := faults[m.random.IntN(len(faults))]
 		m.one(f)
