@@ -101,8 +101,10 @@ func (q *quick) begin(line string) *exec.Cmd {
 		q.t.Fatal(err)
 	}
 	q.t.Cleanup(func() {
-		_ = c.Process.Signal(syscall.SIGTERM)
-		_ = c.Wait()
+		if c.ProcessState == nil {
+			_ = c.Process.Signal(syscall.SIGTERM)
+			_ = c.Wait()
+		}
 		if q.t.Failed() {
 			q.t.Logf("%s\n%s", line, tail(said.String()))
 		}
@@ -110,31 +112,33 @@ func (q *quick) begin(line string) *exec.Cmd {
 	return c
 }
 
+// end stops the server and waits until it is gone: while it drains, its operator
+// address still answers.
 func (q *quick) end(c *exec.Cmd) {
 	q.t.Helper()
 	if err := c.Process.Signal(os.Interrupt); err != nil {
 		q.t.Fatal(err)
 	}
-	for range 600 {
-		if _, err := http.Get("http://127.0.0.1:" + q.public + "/"); err != nil {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
+	gone := time.AfterFunc(time.Minute, func() { _ = c.Process.Kill() })
+	defer gone.Stop()
+	if err := c.Wait(); err != nil {
+		q.t.Fatalf("dev does not stop: %v", err)
 	}
-	q.t.Fatal("dev does not stop")
 }
 
-// until waits until something answers.
+// until waits until something answers, and is ready.
 func (q *quick) until(address string) {
 	q.t.Helper()
 	for range 1200 {
 		if a, err := http.Get(address); err == nil {
 			a.Body.Close()
-			return
+			if a.StatusCode != http.StatusServiceUnavailable {
+				return
+			}
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	q.t.Fatalf("nothing answers at %s", address)
+	q.t.Fatalf("nothing is ready at %s", address)
 }
 
 // assistant does what section 4 says.
