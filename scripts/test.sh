@@ -18,7 +18,7 @@ set -uo pipefail
 here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 
 cd "$here/.." || exit 1
-album='^(TestLook|TestWeight|TestEveryPageInEveryLanguage)$'
+album='^(TestLook|TestTurnedPagesAreThePages|TestWeight|TestEveryPageInEveryLanguage)$'
 pages=(./consent ./signin ./orgadmin ./operator/console)
 computing=(./grantset ./journal/chain)
 atonce='AtOnce|While'
