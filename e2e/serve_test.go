@@ -87,7 +87,7 @@ func freePort(t testing.TB) string {
 func (h *house) serve(bounded int64) {
 	h.t.Helper()
 	h.stderr = new(servertest.Buffer)
-	h.command = exec.Command(binary, h.args...)
+	h.command = exec.Command(program(h.t), h.args...)
 	var limits []string // prlimit sets them for this process alone
 	if bounded > 0 {
 		limits = append(limits, fmt.Sprintf("--fsize=%d:unlimited", bounded))
@@ -96,7 +96,7 @@ func (h *house) serve(bounded int64) {
 		limits = append(limits, fmt.Sprintf("--nofile=%d:%d", h.files, h.files))
 	}
 	if len(limits) > 0 {
-		h.command = exec.Command("prlimit", append(append(limits, binary), h.args...)...)
+		h.command = exec.Command("prlimit", append(append(limits, program(h.t)), h.args...)...)
 	}
 	h.command.Stderr = h.stderr
 	h.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

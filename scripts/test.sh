@@ -3,9 +3,9 @@
 # failed tests, then one line "N passed, N failed, N skipped", counted from the events of
 # go test. Arguments are flags for go test.
 #
-# The race detector asks everywhere, but for six things. Of the rooms of pages it asks the
-# tests that do several things at once, which their names say, and the servers that e2e
-# starts: the others ask one thing after the other. The tests that look at every page in
+# The race detector asks everywhere, but for six things. Of the rooms of pages, and of the
+# servers that e2e starts, it asks those where a test does several things at once, which its
+# name says: the others ask one thing after the other. The tests that look at every page in
 # every language compute for minutes under it. Two pure rooms, which know no goroutines, try so
 # much that they would as well. The seeds of store/simulate decide in which
 # order goroutines run. The tests at the root read sources, one after the other. And
