@@ -26,31 +26,54 @@ func Gone(c Change) bool {
 	return false
 }
 
+// Ready is the change with all made that it needs but its place. It is for who applies many
+// under a lock, which everybody waits for who asks. A change that is not made ready does the same.
+func Ready(c Change) Change {
+	switch c := c.(type) {
+	case PersonChange:
+		return c.ready()
+	case MemberChange:
+		return c.ready()
+	}
+	return c
+}
+
 // PersonChange adds or changes a person. A larger epoch than before ends what
 // stands on the person; so it is with all that has an epoch.
 type PersonChange struct {
 	org.Person
 	Epoch int64
+	anew  *Person // who is added where nobody has the ID; nil where nobody has made one
+}
+
+func (c PersonChange) ready() PersonChange {
+	if c.anew == nil {
+		sideBySide(&c.ID, &c.Name, &c.Email)
+		c.anew = &Person{Person: c.Person, Epoch: c.Epoch}
+		c.anew.Members = c.anew.one[:0]
+	}
+	return c
 }
 
 func (c PersonChange) Row() (table, key string) { return "person", c.ID }
 
 func (c PersonChange) Apply(m *Facts) {
-	sideBySide(&c.ID, &c.Name, &c.Email)
+	c = c.ready()
 	at := m.People.Get(c.ID)
 	if at == nil {
-		at = &Person{Person: c.Person, Epoch: c.Epoch}
-		at.Members = at.one[:0]
-		m.People.Put(at)
-		m.ByEmail.Put(at)
+		m.People.Put(c.anew)
+		m.ByEmail.Put(c.anew)
 		return
 	}
 	m.ends(at.Epoch, c.Epoch)
-	if m.ByEmail.Get(at.key()) == at { // two may change their emails with each other
+	moves := c.Email != at.Email
+	if moves && m.ByEmail.Get(at.key()) == at { // two may change their emails with each other
 		m.ByEmail.Drop(at.key())
 	}
 	at.Person, at.Epoch = c.Person, c.Epoch
-	m.ByEmail.Put(at)
+	if moves {
+		m.ByEmail.Put(at)
+	}
 	m.touchAll(at)
 }
 
@@ -190,6 +213,15 @@ type MemberChange struct {
 	MemberKey
 	Admin, Present bool
 	Epoch          int64
+	anew           *Member // who is added where there was none; nil where nobody has made one
+}
+
+func (c MemberChange) ready() MemberChange {
+	if c.anew == nil {
+		c.anew = &Member{Epoch: c.Epoch}
+		c.anew.Roles = c.anew.few[:0]
+	}
+	return c
 }
 
 func (c MemberChange) Row() (table, key string) {
@@ -203,8 +235,8 @@ func (c MemberChange) Apply(m *Facts) {
 		if p == nil || o == nil {
 			return
 		}
-		at = &Member{Person: p, Org: o, impersonal: m.Impersonal, Epoch: c.Epoch}
-		at.Roles = at.few[:0]
+		at = c.ready().anew
+		at.Person, at.Org, at.impersonal = p, o, m.Impersonal
 		m.Members.Put(at)
 		p.Members = append(p.Members, at)
 		m.ends(0, c.Epoch)

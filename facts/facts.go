@@ -133,7 +133,12 @@ func (m *Facts) ends(from, to int64) {
 // sideBySide moves texts that are read together side by side: each that lies by
 // itself costs a check one more wait for memory.
 func sideBySide(texts ...*string) {
+	length := 0
+	for _, t := range texts {
+		length += len(*t)
+	}
 	var whole strings.Builder
+	whole.Grow(length)
 	for _, t := range texts {
 		whole.WriteString(*t)
 	}

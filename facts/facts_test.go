@@ -107,6 +107,11 @@ func TestChanges(t *testing.T) {
 		"an email": {[]Change{person("ada", "a@b.example")}, []string{`ada "ada`}, []string{`ada "a@b.example" 0`}, 0, "nord sund", "person ada"},
 		"two emails, with each other": {[]Change{person("ada", "tor@a.example"), person("tor", "ada@a.example")}, []string{`ada "`, `tor "`},
 			[]string{`ada "tor@a.example" 0`, `tor "ada@a.example" 0`}, 0, "nord sund", "person ada, person tor"},
+		"an email in other letters": {[]Change{person("ada", "ADA@a.example")}, []string{`ada "`}, []string{`ada "ADA@a.example" 0`}, 0, "nord sund", "person ada"},
+		"a person and their memberships": {[]Change{person("eve", "eve@a.example"), membership("eve", "sund"), membership("eve", "nord"), FillerChange{Role: "desk", Person: "eve", On: true}}, []string{"nord ", "sund "},
+			[]string{`eve "eve@a.example" 0`, "nord true 0: ada,cash,desk eve,desk tor,cash (root) [cash Cash 2] [desk Desk 2]", "sund true 0: ada eve"}, 0, "nord sund",
+			"person eve, membership eve sund, membership eve nord, filler desk eve"},
+		"a person of before": {[]Change{PersonChange{Person: org.Person{ID: "eve", Email: "eve@a.example"}, Epoch: 3}}, nil, []string{`eve "eve@a.example" 3`}, 0, "", "person eve"},
 		"a person off":       {[]Change{off}, []string{`tor "`}, []string{`tor "tor@a.example" 1`}, 1, "nord", "person tor"},
 		"integration off":    {[]Change{nord}, []string{"nord "}, []string{"nord false 1: ada,cash,desk tor,cash (root) [cash Cash 2] [desk Desk 1]"}, 1, "nord", "organization nord"},
 		"an admin":           {[]Change{admin}, []string{"nord "}, []string{"nord true 0: ada,cash,desk tor*,cash (root) [cash Cash 2] [desk Desk 1]"}, 0, "nord", "membership tor nord"},
@@ -145,7 +150,11 @@ func TestChanges(t *testing.T) {
 		"no key":   {[]Change{APIKeyGone([32]byte{1})}, []string{"keys"}, []string{"keys 0"}, 0, "", "api_key 01" + strings.Repeat("00", 31)},
 		"all keys": {[]Change{APIKeysGone{}}, []string{"keys"}, []string{"keys 0"}, 0, "", "* "},
 	} {
-		f := town()
+		f, other := town(), town()
+		ready := []Change{} // before the first is applied
+		for _, c := range tt.changes {
+			ready = append(ready, Ready(c))
+		}
 		want := strings.Split(says(t, &f), "\n")
 		for _, gone := range tt.gone {
 			want = slices.DeleteFunc(want, func(l string) bool { return strings.HasPrefix(l, gone) })
@@ -160,6 +169,12 @@ func TestChanges(t *testing.T) {
 			if table, key := c.Row(); table != "" {
 				rows = append(rows, table+" "+key)
 			}
+		}
+		for _, c := range ready {
+			c.Apply(&other)
+		}
+		if got := says(t, &other); got != says(t, &f) {
+			t.Errorf("%s, made ready:\n%s", name, got)
 		}
 		got := strings.Split(says(t, &f), "\n")
 		slices.Sort(got)
@@ -182,6 +197,20 @@ func TestChanges(t *testing.T) {
 		if got := strings.Join(rows, ", "); got != tt.rows {
 			t.Errorf("%s: rows %q, want %q", name, got, tt.rows)
 		}
+	}
+}
+
+// What was made ready takes its place as it is, and nothing is made under the lock.
+func TestReady(t *testing.T) {
+	f := town()
+	eve, member := Ready(person("eve", "eve@a.example")).(PersonChange), Ready(membership("eve", "sund")).(MemberChange)
+	eve.Apply(&f)
+	member.Apply(&f)
+	if got := f.People.Get("eve"); got == nil || got != eve.anew {
+		t.Errorf("another person: %p, %p", got, eve.anew)
+	}
+	if got := f.Members.Get(member.MemberKey); got == nil || got != member.anew {
+		t.Errorf("another member: %p, %p", got, member.anew)
 	}
 }
 

@@ -40,6 +40,10 @@ const inside = "FAULTS_BINARIES"
 // in other tests on this machine gives up what it loads when interfaces come and go.
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if *many < 1 || *askers < 1 || *steps < 1 || *thinking < 0 {
+		fmt.Fprintln(os.Stderr, "-at, -askers and -steps are at least 1, -thinking at least 0")
+		os.Exit(2)
+	}
 	dir := os.Getenv(inside)
 	for ahead := range binaries {
 		binaries[ahead] = filepath.Join(dir, "grantkeeper"+ahead.String())

@@ -51,7 +51,7 @@ func NewTx(ctx context.Context, e *Env, conn *sql.Conn, engine Statements) *Tx {
 // Put adds changes of the facts.
 func (tx *Tx) Put(changes ...facts.Change) {
 	for _, c := range changes {
-		tx.later(onFacts{c})
+		tx.later(onFacts{facts.Ready(c)})
 	}
 }
 

@@ -124,7 +124,7 @@ func (l *factLoad) put(c facts.Change) {
 		c.Apply(&l.anew)
 		return
 	}
-	l.puts = append(l.puts, c)
+	l.puts = append(l.puts, facts.Ready(c))
 }
 
 // factQuery reads a table of facts: with the condition, the rows that keys name.
