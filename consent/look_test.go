@@ -22,25 +22,10 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
+	"github.com/grantkeeper/grantkeeper/consent/chromium"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/page/pagetest"
 )
-
-// axeVersion is what scripts/axe.sh fetches.
-const axeVersion = "4.14.1"
-
-func axe(t *testing.T) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	code, err := os.ReadFile(filepath.Join(cache, "grantkeeper", "axe-"+axeVersion+".min.js"))
-	if err != nil {
-		t.Fatalf("the browser tests need axe-core: run scripts/setup-debian.sh (%v)", err)
-	}
-	return string(code)
-}
 
 // A gallery is pages as they were answered, each under an address of its own,
 // so that a browser can look at what a form led to, too.
@@ -97,7 +82,7 @@ func TestLook(t *testing.T) {
 	t.Parallel()
 	g := &gallery{}
 	if *pictures == "" {
-		g.axe = axe(t)
+		g.axe = chromium.Axe(t)
 	}
 	for _, tag := range page.Languages() {
 		if *pictures != "" && !wholly(tag) {
@@ -158,7 +143,7 @@ var views = []view{{width: 1280}, {width: 1280, dark: true}, {width: 390}, {widt
 
 // narrowest is where there is least room, in CSS pixels. The same rules of the
 // stylesheet are in force there as at 390, see TestNarrowPagesAreAlike: only what
-// depends on the room is looked for at both.
+// depends on the room is looked for once more.
 const narrowest = 320
 
 // No rule of the stylesheet begins or ends between the two narrow widths.
@@ -201,21 +186,19 @@ type glance struct {
 }
 
 // glancesAt gives how a page in a language is looked at. The narrow view comes first, because
-// clipped sees it as it comes, and all others what can be opened as well. axe-core, of which
-// each run costs more than what it looks for, looks where there is least room, and not again at 390.
+// clipped sees it as it comes, and all others what can be opened as well.
 func glancesAt(page int, tag string) []glance {
 	at := func(width int64, dark bool, asks ...string) glance {
 		return glance{page, view{width: width, dark: dark}, asks}
 	}
-	narrow := at(390, false, clipped, opened, fits)
+	least := at(narrowest, false, opened, axeRun(layout), fits, spacedOut)
 	switch {
-	case tag == "ar": // no colour depends on the direction
-		return []glance{narrow, at(1280, false, opened, fits), at(narrowest, false, opened, axeRun(everyRule+withoutColours), fits, spacedOut)}
-	case wholly(tag):
+	case tag == "ar": // no colour depends on the direction, and it is the same document but for its words
+		return []glance{at(390, false, clipped, opened, axeRun(chromium.EveryRule+withoutColours), fits), at(1280, false, opened, axeRun(layout), fits), least}
+	case wholly(tag): // in the dark the rest of the stylesheet is the same
 		return []glance{
-			narrow,
-			at(1280, false, opened, axeRun(everyRule), fits), at(1280, true, opened, axeRun(colours)),
-			at(narrowest, true, opened, axeRun(colours)), at(narrowest, false, opened, axeRun(everyRule), fits, spacedOut),
+			at(390, false, clipped, opened, axeRun(chromium.EveryRule), fits), at(390, true, opened, axeRun(chromium.Colours), fits),
+			at(1280, false, opened, axeRun(chromium.EveryRule), fits), at(1280, true, opened, axeRun(chromium.Colours), fits), least,
 		}
 	}
 	return []glance{at(390, false, clipped), at(narrowest, false, opened, spacedOut)}
@@ -445,13 +428,11 @@ func (b *tab) picture(address, name string) {
 	}
 }
 
-// What axe-core looks for: UX-1.
-const (
-	everyRule = `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]`
-	colours   = `{type: "rule", values: ["color-contrast", "link-in-text-block"]}`
-	// Colours take most of the time, and are alike in both directions.
-	withoutColours = `, rules: {"color-contrast": {enabled: false}, "link-in-text-block": {enabled: false}}`
-)
+// layout is what axe-core is asked of that depends on the room.
+const layout = `{type: "rule", values: ["target-size", "scrollable-region-focusable"]}`
+
+// withoutColours are rules but for those, which take most of the time and are alike in both directions.
+const withoutColours = `, rules: {"color-contrast": {enabled: false}, "link-in-text-block": {enabled: false}}`
 
 // axeRun gives what axe-core finds by these rules, and loads it from the gallery first.
 func axeRun(rules string) string { return axeWithin("document", rules) }

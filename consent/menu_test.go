@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"golang.org/x/net/html/atom"
 
+	"github.com/grantkeeper/grantkeeper/consent/chromium"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/page/pagetest"
 )
@@ -104,7 +105,7 @@ func TestEveryApp(t *testing.T) {
 // The open menu fits, and axe-core finds nothing in it.
 func TestOpenMenu(t *testing.T) {
 	t.Parallel()
-	c := newChrome(t, (&gallery{axe: axe(t)}).within)
+	c := newChrome(t, (&gallery{axe: chromium.Axe(t)}).within)
 	b := c.tab(t)
 	b.open(c.At + "/")
 	b.signIn()
@@ -118,7 +119,7 @@ func TestOpenMenu(t *testing.T) {
 			if err := b.as(v); err != nil {
 				t.Fatal(err)
 			}
-			found, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](asked("", axeWithin("'.menu'", everyRule), fits), chromedp.EvalAwaitPromise))
+			found, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](asked("", axeWithin("'.menu'", chromium.EveryRule), fits), chromedp.EvalAwaitPromise))
 			var said []string
 			if err == nil {
 				err = json.Unmarshal([]byte(found), &said)

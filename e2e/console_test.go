@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,31 +15,12 @@ import (
 	"github.com/grantkeeper/grantkeeper/consent/chromium"
 )
 
-// axe gives the code that scripts/axe.sh fetched.
-func axe(t *testing.T) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(cache, "grantkeeper", "axe-*.min.js"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("the browser tests need axe-core: run scripts/setup-debian.sh (%v)", err)
-	}
-	code, err := os.ReadFile(files[len(files)-1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(code)
-}
-
 // consoleFaults gives what axe-core finds on the page, whether it scrolls
 // sideways, names that are not shown as they should be, and what it fetched
 // elsewhere, as a JSON list.
 const consoleFaults = `(async () => {
 	document.querySelectorAll("details").forEach(d => d.open = true);
-	const rules = RULES;
-	const result = rules ? await axe.run(document, {resultTypes: ["violations"], preload: false, runOnly: rules}) : {violations: []};
+	const result = await axe.run(document, {resultTypes: ["violations"], preload: false, runOnly: RULES});
 	const said = result.violations.map(v => v.id + ": " + v.nodes.map(n => n.target + " " + n.failureSummary).join(" | "));
 	const root = document.documentElement;
 	if (root.scrollWidth > root.clientWidth) said.push("scrolls sideways, " + root.scrollWidth + " px");
@@ -68,21 +47,12 @@ const consoleFaults = `(async () => {
 	return JSON.stringify(said);
 })()`
 
-// What axe-core looks for. It takes most of the time, so it asks for colours alone in the
-// dark, because the rest of the stylesheet is the same, and for nothing between the widest and the narrowest.
-const (
-	everyRule = `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]`
-	colours   = `{type: "rule", values: ["color-contrast", "link-in-text-block"]}`
-)
-
-// lookAt gives what is wrong with the page that is open.
+// lookAt gives what is wrong with the page that is open. In the dark axe-core
+// looks for colours alone, because the rest of the stylesheet is the same.
 func lookAt(ctx context.Context, width int64, scheme string) (said []string, err error) {
-	rules := everyRule
-	switch {
-	case width != 1280 && width != 320:
-		rules = "null"
-	case scheme == "dark":
-		rules = colours
+	rules := chromium.EveryRule
+	if scheme == "dark" {
+		rules = chromium.Colours
 	}
 	_, err = chromedp.Call(ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 900, DeviceScaleFactor: 1})
 	if err != nil {
@@ -122,7 +92,7 @@ func TestConsoleInBrowser(t *testing.T) {
 	for range 25 { // over the limit
 		h.callerFrom("127.9.9.9").postJSON("/oauth/register", "{}")
 	}
-	ctx, code := chromium.Start(t), axe(t)
+	ctx, code := chromium.Start(t), chromium.Axe(t)
 	base := strings.Replace(h.operator, "http://", "http://"+url.UserPassword("operator", h.password).String()+"@", 1)
 	for _, path := range []string{
 		"/", "/?range=30d", "/clients", "/clients/" + wide, "/clients/" + wide + "/disable", "/clients/" + f.client, "/clients/" + f.client + "/enable",
@@ -141,9 +111,6 @@ func TestConsoleInBrowser(t *testing.T) {
 		}
 		for _, width := range []int64{1280, 900, 390, 320} {
 			for _, scheme := range []string{"light", "dark"} {
-				if scheme == "dark" && width != 1280 && width != 320 {
-					continue // it has the same places
-				}
 				said, err := lookAt(ctx, width, scheme)
 				if err != nil || len(said) > 0 {
 					t.Errorf("%s at %d px, %s: %v\n%s", path, width, scheme, err, strings.Join(said, "\n"))

@@ -2,7 +2,7 @@
 # Fetches axe-core, which looks for what people with disabilities would stumble
 # over on a page, into the user's cache. The tests of the pages run it; the
 # product has nothing of it (MPL-2.0). Its version is pinned here and in
-# consent/look_test.go, and its bytes by their checksum.
+# consent/chromium/axe.go, and its bytes by their checksum.
 #
 #   scripts/axe.sh          fetch it where it is missing
 #   scripts/axe.sh --check  only say so; exits 1 if it is missing

@@ -25,7 +25,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/store/sqlite"
 )
 
-var crashSeeds = arguments.Int("crashes", 80, "how many seeds TestF11PowerLoss goes through")
+var crashSeeds = arguments.Int("crashes", 150, "how many seeds TestF11PowerLoss goes through")
 
 // A power is the supply of the machines in one seed's folder. It fails at a
 // given call to the disk, and then what had not been synced is there or not,

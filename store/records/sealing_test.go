@@ -259,7 +259,7 @@ func TestSealBesideOthers(t *testing.T) {
 			}
 		})
 	}
-	for range max(5, rounds(12)) { // each proves all that was written before
+	for range rounds(25) {
 		for range writes {
 			turns <- struct{}{}
 		}
