@@ -114,7 +114,7 @@ func newHTTP() *http.Client {
 
 			ForceAttemptHTTP2:   true,
 			TLSHandshakeTimeout: 10 * time.Second,
-			IdleConnTimeout:     time.Minute,
+			IdleConnTimeout:     4 * time.Second, // many servers end theirs after 5, and a call that meets this end is lost
 			MaxIdleConnsPerHost: 4,
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 		},

@@ -45,7 +45,7 @@ type Upstream struct {
 const (
 	dialTimeout    = 5 * time.Second
 	waitForAnswer  = 30 * time.Second
-	idleConnection = 90 * time.Second
+	idleConnection = time.Second      // servers end theirs after 2 seconds at the soonest, and a change that meets this end is lost
 	pieceTimeout   = 60 * time.Second // for the client to take or send one piece
 	maxHead        = 64 << 10         // bytes of an answer's headers
 )

@@ -588,3 +588,19 @@ func TestBeforeAndBehindAnAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A connection that nobody has used for as long as a service keeps one is used no
+// more: the service may end it just as a change is sent, which is not sent again.
+func TestUpstreamIsGivenNoStaleConnection(t *testing.T) {
+	var by []string // of the service's connections, one request after the other
+	b := newBehind(t, func(w http.ResponseWriter, r *http.Request) { by = append(by, r.RemoteAddr) }, nil)
+	for range 2 {
+		if a := b.call("POST", "/api/v5/organizations/nordlys/circles", strings.NewReader("{}")); a.StatusCode != 200 {
+			t.Fatalf("status %d", a.StatusCode)
+		}
+		time.Sleep(idleConnection + 50*time.Millisecond)
+	}
+	if idleConnection >= 2*time.Second || by[0] == by[1] {
+		t.Errorf("connections %v, idle for up to %v", by, idleConnection)
+	}
+}

@@ -56,7 +56,7 @@ const (
 	MaxStreams     = 10_000 // of a node (decision V15)
 
 	dialTimeout    = 5 * time.Second
-	idleConnection = 90 * time.Second
+	idleConnection = time.Second      // servers end theirs after 2 seconds at the soonest, and a call that meets this end is lost
 	pieceTimeout   = 60 * time.Second // for the client to take or send one piece
 	keepAlive      = 25 * time.Second // of silence, before a comment
 	outlastsToken  = time.Hour        // a call that began in time

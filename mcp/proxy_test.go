@@ -638,3 +638,24 @@ func TestSettingOfAnotherPath(t *testing.T) {
 		}
 	}
 }
+
+// A connection that nobody has used for as long as a service keeps one is used no
+// more: the service may end it just as a call is sent, which is not sent again.
+func TestNoStaleConnection(t *testing.T) {
+	var by []string // of the service's connections, one request after the other
+	h := newHouse(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		by = append(by, r.RemoteAddr)
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"jsonrpc":"2.0","id":7,"result":{}}`)
+	}))
+	access, _ := h.live("ada", everything)
+	for range 2 {
+		if a := h.send("POST", access, `{"jsonrpc":"2.0","id":7,"method":"ping"}`); a.StatusCode != 200 {
+			t.Fatalf("status %d: %s", a.StatusCode, a.body)
+		}
+		time.Sleep(idleConnection + 50*time.Millisecond)
+	}
+	if idleConnection >= 2*time.Second || by[0] == by[1] {
+		t.Errorf("connections %v, idle for up to %v", by, idleConnection)
+	}
+}

@@ -69,9 +69,13 @@ type Provider struct {
 
 // New makes a provider. now is the clock that tokens are held against.
 func New(c Config, now func() time.Time) *Provider {
+	// A code counts once, so what sends it is not sent again by itself. A connection
+	// that was kept while the person signed in may just end when it is.
+	own := http.DefaultTransport.(*http.Transport).Clone()
+	own.DisableKeepAlives = true
 	return &Provider{Config: c, now: now, asking: make(chan struct{}, 1), client: &http.Client{
 		Timeout:   Timeout,
-		Transport: bounded{http.DefaultTransport.(*http.Transport).Clone()},
+		Transport: bounded{own},
 		// A provider's endpoints are where it says; nothing leads us elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

@@ -126,3 +126,31 @@ func TestMetadataAges(t *testing.T) {
 		}
 	})
 }
+
+// A provider that ends the connections it kept loses nobody's code.
+func TestKeptConnectionsEnd(t *testing.T) {
+	used := map[string]bool{} // by the other end; one asks after the other
+	var base string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if used[r.RemoteAddr] {
+			panic(http.ErrAbortHandler)
+		}
+		used[r.RemoteAddr] = true
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodPost {
+			w.WriteHeader(http.StatusBadRequest)
+			io.WriteString(w, `{"error":"invalid_grant"}`)
+			return
+		}
+		io.WriteString(w, `{"issuer":"`+base+`","authorization_endpoint":"`+base+`/a","token_endpoint":"`+base+`/t","jwks_uri":"`+base+`/k"}`)
+	}))
+	t.Cleanup(server.Close)
+	base = server.URL
+	p := New(Config{ID: "corp", Issuer: base, ClientID: "x", Scopes: []string{"openid"}}, time.Now)
+	if _, err := p.Begin(t.Context(), Ask{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Finish(t.Context(), Ask{}, Answer{Code: "c"}); err == nil || !strings.Contains(err.Error(), "refuses the code: status 400") {
+		t.Errorf("got %v, want the provider's own answer", err)
+	}
+}
