@@ -132,8 +132,8 @@ func dumped(t *testing.T, h house, name string) {
 		t.Fatal(err)
 	}
 	url := at(t, h.path, Options{}).URL
-	_, schema, _ := strings.Cut(url, "search_path=")
-	out, err := server.Command("pg_dump", "--inserts", "--no-owner", "--no-privileges", "--schema="+schema, server.URL("postgres")).Output()
+	database, schema, _ := strings.Cut(url, "&search_path=")
+	out, err := server.Command("pg_dump", "--inserts", "--no-owner", "--no-privileges", "--schema="+schema, database).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
@@ -407,7 +408,9 @@ func TestDatabasesThatAreRefused(t *testing.T) {
 	if text, _, err := InspectURL(ctx, guest(name), ring(t)); err != nil {
 		t.Errorf("beside a table of others: %q, %v", text, err)
 	}
-	good := fmt.Sprintf("postgres postgres at 127.0.0.1:%d, schema %d", server.Port(), SchemaVersion)
+	within, err := pgx.ParseConfig(url)
+	must(err)
+	good := fmt.Sprintf("postgres %s at 127.0.0.1:%d, schema %d", within.Database, server.Port(), SchemaVersion)
 	if text, has, err := InspectURL(ctx, url, ring(t)); err != nil || text != good || has.Version != SchemaVersion {
 		t.Errorf("a good one: %q, %+v, %v; want %q", text, has, err, good)
 	}
