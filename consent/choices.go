@@ -235,7 +235,7 @@ func (s *Server) showConsent(v *page.Visit, c client.Client, p question, chosen 
 	if other := s.instead(v, c, p, ruled, chosen, how); other != nil {
 		return other()
 	}
-	s.sawAt(v, c, p, chosen.organization, "")
+	s.sawAt(v, c, p, rulingOf(ruled, chosen.organization).Organization.ID, "") // a form may say another's
 	var filled *page.Moment
 	if !chosen.sent {
 		before, at, err := s.refill(v, c, p.RedirectURI, ruled)

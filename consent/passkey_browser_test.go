@@ -135,10 +135,10 @@ func TestPasskeys(t *testing.T) {
 	s.Do(err)
 	for i, f := range used {
 		if f.Kind == store.FactorPasskey {
-			s.Do(s.Store.RemoveFactor(t.Context(), "ada", f.ID, store.Act{}))
+			s.Do(s.Store.RemoveFactor(t.Context(), "ada", "", f.ID, store.Act{}))
 			s.Do(s.Store.AddFactors(t.Context(), "ada", "", fresh, store.Act{}))
 			p.B.Post("/signin/second", good).Want(422)
-			s.Do(s.Store.RemoveFactor(t.Context(), "ada", f.ID, store.Act{}))
+			s.Do(s.Store.RemoveFactor(t.Context(), "ada", "", f.ID, store.Act{}))
 			s.Do(s.Store.AddFactors(t.Context(), "ada", "", used[i:i+1], store.Act{}))
 			second := second()
 			second.Press("/signin/second", "passkey", b.answers(second)).Want(303)

@@ -2,13 +2,16 @@ package signin
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base32"
 	"encoding/hex"
 	"errors"
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/page"
@@ -140,7 +143,8 @@ func (s *Server) confirmApp(v *page.Visit) error {
 		view.Fault = v.Words.Say("second.wrong").String()
 		return s.showFactors(v, http.StatusUnprocessableEntity, view)
 	}
-	return s.addFactor(v, store.Factor{ID: newFactorID(), Kind: store.FactorOneTime, Secret: s.sealOneTime(v.Person.ID, secret), Counter: step}, s.Returned(page.One(form, "return")))
+	sum := sha256.Sum256(secret) // one key is one factor, however often the button is pressed
+	return s.addFactor(v, store.Factor{ID: newFactorIDOf(sum[:]), Kind: store.FactorOneTime, Secret: s.sealOneTime(v.Person.ID, secret), Counter: step}, s.Returned(page.One(form, "return")))
 }
 
 func newFactorID() string {
@@ -151,24 +155,47 @@ func newFactorID() string {
 
 func newFactorIDOf(b []byte) string { return hex.EncodeToString(b[:12]) }
 
-// addFactor adds one, with recovery codes where there are none, and shows them.
+// pressedTwice is how long after a factor was added, and not yet used, the same form is
+// a second press of its button.
+const pressedTwice = time.Minute
+
+// addFactor adds one, with recovery codes where there are none, and shows them. A second
+// press shows new ones: a browser shows the second answer, and not the first.
 func (s *Server) addFactor(v *page.Visit, f store.Factor, sealed string) error {
-	_, recovery, err := s.factorsOf(v, v.Person.ID)
+	asked, recovery, err := s.factorsOf(v, v.Person.ID)
 	if err != nil {
 		return err
 	}
 	add, view := []store.Factor{f}, &factorsPage{Return: sealed}
-	if len(recovery) == 0 {
+	if at := slices.IndexFunc(asked, func(one store.Factor) bool { return one.ID == f.ID }); at >= 0 {
+		if add = nil; asked[at].UsedAt > 0 || v.Now.Sub(time.Unix(asked[at].CreatedAt, 0)) > pressedTwice || len(asked) > 1 {
+			return s.showFactors(v, http.StatusOK, view)
+		}
+	}
+	if len(recovery) == 0 || add == nil {
 		more, codes := newRecoveryCodes()
 		add, view.Codes = append(add, more...), codes
 	}
-	if err := s.Store.AddFactors(v.R.Context(), v.Person.ID, v.Session, add, s.Act(v)); errors.Is(err, store.ErrConflict) {
+	switch err := s.Store.AddFactors(v.R.Context(), v.Person.ID, v.Session, add, s.Act(v)); {
+	case errors.Is(err, store.ErrConflict):
 		view.Codes, view.Fault = nil, v.Words.Say("factors.many").String()
 		return s.showFactors(v, http.StatusConflict, view)
-	} else if err != nil {
+	case errors.Is(err, store.ErrAnswered): // pressed twice at once, or somebody else's
+		view.Codes = nil
+		return s.showFactors(v, http.StatusOK, view)
+	case errors.Is(err, store.ErrNotAllowed):
+		return s.proveAgain(v, sealed)
+	case err != nil:
 		return page.Wrap("add factor", err)
 	}
 	return s.showFactors(v, http.StatusOK, view)
+}
+
+// proveAgain leads to where somebody signs in again and back to their factors, of which
+// another session has added one meanwhile.
+func (s *Server) proveAgain(v *page.Visit, sealed string) error {
+	back := page.WithQuery("/account/sign-in", "return", sealed)
+	return v.See(page.WithQuery("/signin/again", "return", s.SealPath(back)))
 }
 
 // newRecoveryCodes makes codes of 80 bits each, of which hashes are stored.
@@ -199,7 +226,9 @@ func (s *Server) newRecovery(v *page.Visit) error {
 	}
 	factors, codes := newRecoveryCodes()
 	view.Codes = codes
-	if err := s.Store.AddFactors(v.R.Context(), v.Person.ID, v.Session, factors, s.Act(v)); err != nil {
+	if err := s.Store.AddFactors(v.R.Context(), v.Person.ID, v.Session, factors, s.Act(v)); errors.Is(err, store.ErrNotAllowed) {
+		return s.proveAgain(v, view.Return)
+	} else if err != nil {
 		return page.Wrap("recovery codes", err)
 	}
 	return s.showFactors(v, http.StatusOK, view)
@@ -211,8 +240,10 @@ func (s *Server) removeFactor(v *page.Visit) error {
 	if done {
 		return err
 	}
-	err = s.Store.RemoveFactor(v.R.Context(), v.Person.ID, page.One(form, "id"), s.Act(v))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	err = s.Store.RemoveFactor(v.R.Context(), v.Person.ID, v.Session, page.One(form, "id"), s.Act(v))
+	if errors.Is(err, store.ErrNotAllowed) {
+		return s.proveAgain(v, s.Returned(page.One(form, "return")))
+	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return page.Wrap("remove factor", err)
 	}
 	return v.See(page.WithQuery("/account/sign-in", "return", s.Returned(page.One(form, "return"))))

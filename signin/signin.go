@@ -78,6 +78,12 @@ func (s *Server) signIn(v *page.Visit) error {
 			return e
 		}
 		err = s.enterOwn(v, store.Entry{Person: person.ID, Password: stored, Proof: identity.Proof{ProvedAt: v.Now.Unix()}})
+		if errors.Is(err, store.ErrNotAllowed) { // a factor was added meanwhile
+			if asked, e = s.toSecond(v, person, stored, s.ReturnPath(sealed)); asked || e != nil {
+				return e
+			}
+			err = errWrong // and is gone again
+		}
 	}
 	if view.Fault = v.MustWait(err); view.Fault != "" {
 		return s.showSignIn(v, http.StatusTooManyRequests, view)

@@ -180,5 +180,8 @@ func (s *Server) enterAgain(v *page.Visit, form url.Values) error {
 		}
 		e.Proof.FactorAt = v.Now.Unix()
 	}
-	return s.enterOwn(v, e)
+	if err = s.enterOwn(v, e); errors.Is(err, store.ErrNotAllowed) {
+		return errWrong // a factor was added meanwhile: it is asked for
+	}
+	return err
 }

@@ -144,7 +144,7 @@ func (h house) revivable(t *testing.T) {
 		t.Fatal(err)
 	}
 	factors := []Factor{{ID: "one", Kind: FactorOneTime, Name: "phone"}, {ID: "code", Kind: FactorRecovery, Secret: "hash"}}
-	if err := h.AddFactors(ctx, "ada", "value", factors, Act{}); err != nil {
+	if err := h.AddFactors(ctx, "ada", "", factors, Act{}); err != nil {
 		t.Fatal(err)
 	}
 }

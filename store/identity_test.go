@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -181,7 +182,7 @@ func TestFactorsCountOnce(t *testing.T) {
 	if err := h.Enter(ctx, Entry{Value: "z", Person: "tor", Factor: FactorUse{Factor: Factor{ID: "r2", Person: "tor", Kind: FactorRecovery}}}, Act{}); !errors.Is(err, ErrAnswered) {
 		t.Errorf("another's recovery code: %v", err)
 	}
-	if err := h.AddFactors(ctx, "ada", "", []Factor{{ID: "app", Kind: FactorOneTime}}, Act{}); !errors.Is(err, ErrConflict) {
+	if err := h.AddFactors(ctx, "ada", "", []Factor{{ID: "app", Kind: FactorOneTime}}, Act{}); !errors.Is(err, ErrAnswered) {
 		t.Errorf("twice: %v", err)
 	}
 	for i := range MaxFactors {
@@ -189,5 +190,58 @@ func TestFactorsCountOnce(t *testing.T) {
 	}
 	if !errors.Is(err, ErrConflict) {
 		t.Errorf("one more than may be: %v", err)
+	}
+}
+
+// Whoever has a second factor enters by no password alone, also when it is added
+// while they sign in, on another node; and what another session proved before it was
+// added changes nothing any more (decision S5).
+func TestFactorsAddedAtOnce(t *testing.T) {
+	on := nodes(t, 2)
+	h, other := on[0], on[1]
+	alone := func(value string) Entry {
+		return Entry{Value: value, Person: "ada", Password: "$argon2id$x", Proof: identity.Proof{ProvedAt: h.Now().Unix()}}
+	}
+	for i := range 20 {
+		owner := fmt.Sprint("owner", i)
+		if err := h.Enter(ctx, alone(owner), Act{}); err != nil {
+			t.Fatal(err)
+		}
+		f := Factor{ID: fmt.Sprint("app", i), Kind: FactorOneTime, Secret: "s"}
+		var wait sync.WaitGroup
+		wait.Go(func() {
+			if err := h.AddFactors(ctx, "ada", owner, []Factor{f}, Act{}); err != nil {
+				t.Error(err)
+			}
+		})
+		guessed := make([]string, 4)
+		for k := range guessed {
+			guessed[k] = fmt.Sprint("guessed", i, k)
+			wait.Go(func() {
+				if err := other.Enter(ctx, alone(guessed[k]), Act{}); err != nil && !errors.Is(err, ErrNotAllowed) {
+					t.Error(err)
+				}
+			})
+		}
+		wait.Wait()
+		if err := other.Enter(ctx, alone("later"), Act{}); !errors.Is(err, ErrNotAllowed) {
+			t.Errorf("by the password alone: %v", err)
+		}
+		for _, value := range guessed {
+			if p, err := other.Proof(ctx, value); err == nil && p.ProvedAt > 0 {
+				t.Errorf("%s has proved something: %+v", value, p)
+			}
+			for what, err := range map[string]error{
+				"removed": other.RemoveFactor(ctx, "ada", value, f.ID, Act{}),
+				"added":   other.AddFactors(ctx, "ada", value, []Factor{{ID: "theirs", Kind: FactorRecovery}}, Act{}),
+			} {
+				if !errors.Is(err, ErrNotAllowed) {
+					t.Errorf("%s by a session of before: %v", what, err)
+				}
+			}
+		}
+		if err := h.RemoveFactor(ctx, "ada", owner, f.ID, Act{}); err != nil {
+			t.Error(err)
+		}
 	}
 }

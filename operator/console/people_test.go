@@ -24,7 +24,7 @@ func (b *browser) goesThrough(path string, values ...string) *seen {
 func (o *office) withPeople() {
 	o.Helper()
 	o.Do(o.Store.Enter(o.Context(), store.Entry{Value: "of ada", Person: "ada", Browser: "Firefox", System: "Linux"}, store.Act{Actor: "person:ada", Address: "203.0.113.9"}))
-	o.Do(o.Store.AddFactors(o.Context(), "ada", "of ada", []store.Factor{{ID: "one", Kind: store.FactorOneTime, Name: "phone"}, {ID: "code", Kind: store.FactorRecovery, Secret: "h"}}, store.Act{}))
+	o.Do(o.Store.AddFactors(o.Context(), "ada", "", []store.Factor{{ID: "one", Kind: store.FactorOneTime, Name: "phone"}, {ID: "code", Kind: store.FactorRecovery, Secret: "h"}}, store.Act{}))
 }
 
 // A person's page says how they sign in, where they belong, and what apps they have;

@@ -45,13 +45,17 @@ func (s *Accounts) Factors(ctx context.Context, person string) ([]Factor, error)
 // AddFactors adds factors of one person. Recovery codes take the place of all
 // earlier ones. session is the value of the session that adds them: others of
 // the person that a password began have proved nothing from then on, because
-// they have not shown the new factor. ErrConflict: one is there already, or
-// there are too many.
+// they have not shown the new factor. ErrAnswered: one is there already;
+// ErrConflict: there are too many; ErrNotAllowed: the session has ended, or has
+// proved nothing since another one added a factor.
 func (s *Accounts) AddFactors(_ context.Context, person, session string, factors []Factor, act engine.Act) error {
 	return s.db.Change(func(tx *engine.Tx) error {
 		at := tx.Memory.People.Get(person)
 		if at == nil || !at.Active {
 			return fmt.Errorf("person: %w", engine.ErrNotFound)
+		}
+		if err := mayChange(tx, person, session); err != nil {
+			return err
 		}
 		for i, f := range factors {
 			if f.Kind == FactorRecovery && (i == 0 || factors[i-1].Kind != FactorRecovery) {
@@ -59,10 +63,14 @@ func (s *Accounts) AddFactors(_ context.Context, person, session string, factors
 					return err
 				}
 			}
-			if _, err := tx.Exec(`
+			n, err := tx.Exec(`
 				INSERT INTO factor (id, person, kind, name, secret, counter, created_at, used_at)
-				VALUES ($1, $2, $3, $4, $5, $6, $7, 0)`,
-				f.ID, person, f.Kind, f.Name, f.Secret, f.Counter, tx.Env.Now().Unix()); err != nil {
+				VALUES ($1, $2, $3, $4, $5, $6, $7, 0) ON CONFLICT (id) DO NOTHING`,
+				f.ID, person, f.Kind, f.Name, f.Secret, f.Counter, tx.Env.Now().Unix())
+			if err == nil && n == 0 {
+				err = fmt.Errorf("factor: %w", engine.ErrAnswered)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -82,10 +90,39 @@ func (s *Accounts) AddFactors(_ context.Context, person, session string, factors
 	})
 }
 
-// RemoveFactor removes one. With the last one that is not a recovery code go
-// those too. ErrNotFound: the person has none with this ID.
-func (s *Accounts) RemoveFactor(_ context.Context, person, id string, act engine.Act) error {
+// mayChange holds what a person signs in with, for the session of a value; "" is none of the
+// person's, and may. ErrNotAllowed: the session has ended, or has proved nothing since another
+// one added a factor: what was asked of it before the transaction says too little.
+func mayChange(tx *engine.Tx, person, session string) error {
+	if _, err := holdSignIn(tx, person); err != nil || session == "" {
+		return err
+	}
+	hash := sha256.Sum256([]byte(session))
+	var n int
+	err := tx.QueryRow(`SELECT COUNT(*) FROM session WHERE hash = $1 AND person = $2 AND proved_at > 0`, hash[:], person).Scan(&n)
+	if err == nil && n == 0 {
+		return fmt.Errorf("session that proves nothing: %w", engine.ErrNotAllowed)
+	}
+	return err
+}
+
+// hasNoFactor gives ErrNotAllowed for somebody who has a factor beside recovery codes.
+func hasNoFactor(tx *engine.Tx, person string) error {
+	var n int
+	err := tx.QueryRow(`SELECT COUNT(*) FROM factor WHERE person = $1 AND kind <> $2`, person, FactorRecovery).Scan(&n)
+	if err == nil && n > 0 {
+		return fmt.Errorf("without the second factor: %w", engine.ErrNotAllowed)
+	}
+	return err
+}
+
+// RemoveFactor removes one, for the session of a value. With the last one that is not a recovery
+// code go those too. ErrNotFound: the person has none with this ID; ErrNotAllowed as AddFactors.
+func (s *Accounts) RemoveFactor(_ context.Context, person, session, id string, act engine.Act) error {
 	return s.db.Change(func(tx *engine.Tx) error {
+		if err := mayChange(tx, person, session); err != nil {
+			return err
+		}
 		n, err := tx.Exec(`DELETE FROM factor WHERE person = $1 AND id = $2 AND kind <> $3`, person, id, FactorRecovery)
 		if err == nil && n == 0 {
 			err = fmt.Errorf("factor: %w", engine.ErrNotFound)
@@ -110,6 +147,9 @@ func (s *Accounts) ResetSignIn(_ context.Context, idOrEmail string, act engine.A
 		return org.Person{}, err
 	}
 	return p, s.db.Change(func(tx *engine.Tx) error {
+		if _, err := holdSignIn(tx, p.ID); err != nil {
+			return err
+		}
 		for _, text := range []string{`DELETE FROM factor WHERE person = $1`, `DELETE FROM wrong_factor WHERE person = $1`, `DELETE FROM subject WHERE person = $1`} {
 			if _, err := tx.Exec(text, p.ID); err != nil {
 				return err

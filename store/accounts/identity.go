@@ -36,7 +36,8 @@ type Entry struct {
 // Enter begins a session. ErrNotFound: the person is not active, or the
 // password is another one by now; ErrConflict: the subject is somebody else's,
 // or the person is another subject of the same issuer; ErrAnswered: Once, or
-// the factor, was used.
+// the factor, was used; ErrNotAllowed: a password alone, and the person has a
+// second factor by now (decision S5).
 func (s *Accounts) Enter(_ context.Context, e Entry, act engine.Act) error {
 	return s.db.Change(func(tx *engine.Tx) error {
 		for _, step := range []func() error{
@@ -45,7 +46,10 @@ func (s *Accounts) Enter(_ context.Context, e Entry, act engine.Act) error {
 				if e.Password == "" {
 					return nil
 				}
-				return stillPassword(tx, e.Person, e.Password)
+				if err := stillPassword(tx, e.Person, e.Password); err != nil || e.Factor.ID != "" {
+					return err
+				}
+				return hasNoFactor(tx, e.Person)
 			},
 			func() error { return use(tx, e.Factor) },
 			func() error { return insertSession(tx, e, act) },

@@ -88,8 +88,10 @@ func (s *Accounts) Reset(_ context.Context, value, passwordHash string, act engi
 		if at == nil || !at.Active || at.Epoch != epoch || tx.Env.Now().Unix() >= ends {
 			return fmt.Errorf("reset link: %w", engine.ErrNotFound)
 		}
-		if _, err := tx.Exec(`DELETE FROM reset WHERE person = $1`, id); err != nil {
+		if n, err := tx.Exec(`DELETE FROM reset WHERE person = $1`, id); err != nil {
 			return err
+		} else if n == 0 { // used meanwhile, by another node
+			return fmt.Errorf("reset link: %w", engine.ErrNotFound)
 		}
 		if err := PutPassword(tx, id, passwordHash, ""); err != nil {
 			return err
