@@ -2,12 +2,14 @@ package consent
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/net/html/atom"
 
+	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/page/pagetest"
@@ -286,4 +288,29 @@ func (s *site) rulePages(visit func(name string, flow bool, p *pagetest.Shown)) 
 	visit("ended by a block", false, tor.Get(pagetest.NordlysApps).Want(200))
 	s.rulesFor("nordlys", "person:ada", policy.Policy{})
 	s.rulesFor("fjell", "person:ada", policy.Policy{})
+}
+
+// What is told of an attempt names an organization of the person's, whatever a form says:
+// admins of the one that it names see attempts in it.
+func TestAttemptsNameTheOwnOrganizations(t *testing.T) {
+	s := newSite(t)
+	ask := pagetest.Authorize()
+	tor := s.SignedIn("tor")
+	for chosen, want := range map[string]string{"fjell": "", strings.Repeat("x", 100_000): "", "nordlys": "nordlys"} {
+		var seen []attempt.Observation
+		s.Seen = func(_ *http.Request, o attempt.Observation) { seen = append(seen, o) }
+		form := tor.Get(ask).Want(200).Fill("/oauth/authorize")
+		form.Set("organization", chosen)
+		form.Set("decision", "preview")
+		seen = nil
+		tor.Post("/oauth/authorize", form)
+		if len(seen) == 0 {
+			t.Errorf("%.20s: nothing is told", chosen)
+		}
+		for _, o := range seen {
+			if o.Organization != want {
+				t.Errorf("%.20s is chosen: told of %.20q, want %q", chosen, o.Organization, want)
+			}
+		}
+	}
 }

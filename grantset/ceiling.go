@@ -152,12 +152,13 @@ func (a Authority) acts(role string) string {
 }
 
 // Within reports whether an authority of a member gives nothing that another one of
-// the same member does not. Of two that leave an admin's rights it also says no where
-// the other keeps a role whose circle is reached through others all the same.
+// the same member does not, now or when the member's roles and rights change. Of two that
+// leave an admin's rights it also says no where the other keeps a role whose circle is
+// reached through others all the same.
 func (a Authority) Within(b Authority) bool {
 	own := org.Item{Organization: a.member.Organization, Person: a.member.Person}
 	switch {
-	case a.MayReadOrganization() && !b.MayReadOrganization(), a.MayAdminister() && !b.MayAdminister(), a.ActsAsAdmin() && !b.ActsAsAdmin(),
+	case a.Whole() && !b.Whole(), a.MayReadOrganization() && !b.MayReadOrganization(), a.MayAdminister() && !b.MayAdminister(), a.ActsAsAdmin() && !b.ActsAsAdmin(),
 		a.MayRead(own) && !b.MayRead(own), a.MayChange(own) && !b.MayChange(own):
 		return false
 	}

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/html/atom"
+
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/page/pagetest"
@@ -263,6 +265,41 @@ func TestManagingFactors(t *testing.T) {
 	b.Post("/account/sign-in/confirm", form).Want(400)
 	s.NoPasswords = true
 	b.Get("/account/sign-in").Want(404)
+}
+
+// A button that is pressed twice adds one factor, and the answer that the browser
+// shows has the recovery codes that count; a form that comes back later changes nothing.
+func TestConfirmedTwice(t *testing.T) {
+	s := newSite(t)
+	b := s.SignedIn("ada")
+	p := b.Get("/account/sign-in").Press("/account/sign-in/app").Want(200)
+	secret, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ReplaceAll(p.All(atom.Code)[0].FirstChild.Data, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := p.Fill("/account/sign-in/confirm")
+	confirm := func() (codes []string) {
+		form.Set("code", identity.OneTimeCode(secret, s.Store.Now().Unix()/30))
+		answer := b.Post("/account/sign-in/confirm", form).Want(200).Says("Authenticator app", "10 recovery codes are left.")
+		for _, n := range answer.All(atom.Code) {
+			codes = append(codes, n.FirstChild.Data)
+		}
+		if all, err := s.Store.Factors(t.Context(), "ada"); err != nil || len(all) != 11 {
+			t.Errorf("%d factors, %v", len(all), err)
+		}
+		return codes
+	}
+	first, second := confirm(), confirm()
+	if len(first) != 10 || len(second) != 10 || first[0] == second[0] {
+		t.Errorf("codes %v and %v", first, second)
+	}
+	s.Pass(2 * time.Minute)
+	if late := confirm(); len(late) != 0 {
+		t.Errorf("codes %v of a form that comes back", late)
+	}
+	again := pagetest.SignIn(s.Browser().Get("/signin"), "ada@nordlys.example", pagetest.Password).Follow()
+	again.Press("/signin/second", "code", first[0]).Want(422)
+	again.Press("/signin/second", "code", second[0]).Want(303)
 }
 
 // Whoever has lost everything is let in again by an operator, who also ends
