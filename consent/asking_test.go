@@ -3,6 +3,7 @@ package consent
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -199,6 +200,34 @@ func TestAskActing(t *testing.T) {
 	nils.Get(strings.Replace(pagetest.Authorize(), "authorize?", "authorize/asked?", 1) + "&organization=nordlys").Want(403)
 	if len(s.open("nordlys")) != 0 {
 		t.Error("support staff have asked")
+	}
+}
+
+// What support staff read as somebody makes no link by which that person finds choices
+// made that they did not make.
+func TestActingChoosesNothing(t *testing.T) {
+	s := newSite(t)
+	s.WithSupport()
+	nils := s.SignedIn("nils")
+	nils.Get(pagetest.AsAda).Press(pagetest.AsAda, "reason", "ticket 17").Want(303)
+	sent := func(b *pagetest.Browser) url.Values {
+		form := b.Get(pagetest.Authorize()).Fill("/oauth/authorize")
+		form.Set("organization", "nordlys")
+		form.Set("grant", "everything")
+		return form
+	}
+	ada := s.SignedIn("ada")
+	for who, tt := range map[string]struct {
+		form url.Values
+		want string
+	}{"staff": {sent(nils), "roles"}, "Ada": {sent(ada), "everything"}} {
+		to, err := url.Parse(s.Browser().Post("/oauth/authorize", tt.form).Want(303).Header.Get("Location"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ada.Get(s.ReturnPath(to.Query().Get("return"))).Want(200).Fill("/oauth/authorize").Get("grant"); got != tt.want {
+			t.Errorf("by a link of %s: %q is chosen, want %q", who, got, tt.want)
+		}
 	}
 }
 

@@ -340,6 +340,7 @@ type actingPage struct {
 func (s *Server) showActing(v *page.Visit, c client.Client, p question) error {
 	s.refused(v, c.ID, "impersonating")
 	s.sawAt(v, c, p, "", attempt.ActingAs)
+	p.Person = "" // what staff read here makes no choices that the person would find made
 	view := &actingPage{Frame: s.Frame(v, "acting.short"), App: s.app(c, p.authorization), Request: s.sealQuestion(p)}
 	view.Stops = false // the page has its own button
 	view.Instead = s.SealPath(p.path())

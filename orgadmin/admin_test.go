@@ -445,6 +445,9 @@ func TestOneSpellingOfAHost(t *testing.T) {
 	for _, text := range []string{"b\u00fccher", "x\u0301.\u200b.example", "a b.example", "\u202eexample.com", "xn--a.example", "-.example", "..", "[::1", "https:///x", "user@\u00fc.local"} {
 		pagetest.Pressed(ada.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "add", "new", text, "newname", "").Want(422)
 	}
+	// A block is told as what it is, for a host, also where the row has a name.
+	named := pagetest.Pressed(ada.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "add", "new", "connect.quill.example", "newname", "Just One").Want(200)
+	pagetest.Pressed(named, pagetest.NordlysRules, "action", "check", "rule:0", "block").Want(200).Says("Block: connect.quill.example. 1 connection ends at once.")
 	blocks := pagetest.Pressed(ada.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "add", "new", "Quill.Example.", "newname", "").Want(200)
 	pagetest.Pressed(blocks, pagetest.NordlysRules, "action", "check").Want(200).Says("1 connection ends at once.").Press(pagetest.NordlysRules, "action", "save").Want(303)
 	if p := s.RulesNow(); len(p.Apps) != 1 || p.Apps[0].Host != "quill.example" || s.Lives(id) {

@@ -506,7 +506,7 @@ func (s *Server) appLine(v *page.Visit, c changed) (page.Said, error) {
 		return w.Say("saving.gone", "host", app.Host), nil
 	case c.What == "removed":
 		return w.Say("saving.removed", "app", app, "host", app.Host), nil
-	case app.Name == "":
+	case app.Name == "", c.App.Rule == policy.Block: // which is for the host and all below it, whatever the name
 		return w.Say("saving.host", "rule", ruleName(w, c.App.Rule, true), "host", app.Host), nil
 	case who != "":
 		return w.Say("saving.appfor", "rule", ruleName(w, c.App.Rule, true), "app", app, "host", app.Host, "person", who), nil
