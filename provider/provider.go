@@ -18,6 +18,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -47,6 +48,7 @@ const Timeout = 10 * time.Second
 const (
 	metadataAge = time.Hour
 	downFor     = 5 * time.Second
+	renewing    = 2 * time.Second // for newer metadata than those that are known: the sign-in needs the rest of its time
 )
 
 // maxAnswer is the most bytes that an answer of a provider may have.
@@ -111,7 +113,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 // metadata is what a provider says of itself (OpenID Connect Discovery 1.0).
 type metadata struct {
 	*oidc.Provider
-	keys         *oidc.RemoteKeySet
+	keys         *keySet
 	at           time.Time
 	signsWith    []string
 	saysIssuer   bool // RFC 9207
@@ -141,7 +143,17 @@ func (p *Provider) discover(ctx context.Context) (*metadata, error) {
 	if now.Sub(p.failedAt) < downFor {
 		return p.stale(fmt.Errorf("%w: it did not a moment ago", ErrDown))
 	}
-	m, err := p.ask(ctx)
+	within := Timeout
+	if p.known != nil {
+		within = renewing
+	}
+	if ends, ok := ctx.Deadline(); ok {
+		within = min(within, time.Until(ends))
+	}
+	// A browser that goes away says nothing of the provider, and others wait for the answer.
+	asked, stop := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer stop()
+	m, err := p.ask(asked)
 	if err != nil {
 		p.failedAt = time.Now()
 		return p.stale(err)
@@ -194,7 +206,11 @@ func (p *Provider) ask(ctx context.Context) (*metadata, error) {
 	if err := at.Claims(&said); err != nil {
 		return nil, fmt.Errorf("metadata: %w", err)
 	}
-	m := &metadata{Provider: at, keys: oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), p.client), said.Keys),
+	keys := &keySet{at: said.Keys, RemoteKeySet: oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), p.client), said.Keys)}
+	if p.known != nil {
+		keys.goOn(p.known.keys)
+	}
+	m := &metadata{Provider: at, keys: keys,
 		saysIssuer: said.Issuer, prompts: said.Prompts, tokenMethods: said.Methods}
 	for _, a := range said.Algorithms {
 		if slices.Contains(algorithms, a) {
@@ -207,11 +223,43 @@ func (p *Provider) ask(ctx context.Context) (*metadata, error) {
 	return m, nil
 }
 
+// A keySet is the provider's keys since its metadata were read last: a key that it has
+// given up is forgotten then. Those that were known before serve until new ones are had.
+type keySet struct {
+	*oidc.RemoteKeySet
+	at     string // URL
+	before atomic.Pointer[oidc.RemoteKeySet]
+}
+
+// goOn takes over the keys of an earlier set of the same address.
+func (k *keySet) goOn(earlier *keySet) {
+	before := earlier.before.Load()
+	if before == nil {
+		before = earlier.RemoteKeySet
+	}
+	if earlier.at == k.at {
+		k.before.Store(before)
+	}
+}
+
+// VerifySignature is that of oidc.KeySet.
+func (k *keySet) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
+	payload, err := k.RemoteKeySet.VerifySignature(ctx, jwt)
+	if err == nil || !strings.HasPrefix(err.Error(), fetchingKeys) {
+		k.before.Store(nil)
+		return payload, err
+	}
+	if before := k.before.Load(); before != nil {
+		return before.VerifySignature(ctx, jwt)
+	}
+	return payload, err
+}
+
 // A verifier holds one token against the provider's keys, which are asked for
 // again when a token names another one, and with the metadata.
 type verifier struct {
 	*oidc.IDTokenVerifier
-	keys *oidc.RemoteKeySet
+	keys *keySet
 	lost bool // keys could not be had
 }
 

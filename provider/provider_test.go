@@ -1,6 +1,11 @@
 package provider
 
 import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -11,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/go-jose/go-jose/v4"
 )
 
 // far is the other end: it answers after a while, or not at all.
@@ -124,6 +131,130 @@ func TestMetadataAges(t *testing.T) {
 				t.Errorf("%d: asked %d times, want %d", i, n, want)
 			}
 		}
+	})
+}
+
+// answersAt is a provider whose endpoints answer, each unless it hangs or is down.
+type answersAt struct {
+	hangs, down string // ends of paths
+	moved       string // where its keys are
+	keys        string // JSON Web Key Set
+	codes       int
+}
+
+func (a *answersAt) RoundTrip(r *http.Request) (*http.Response, error) {
+	switch path := r.URL.Path; {
+	case a.hangs != "" && strings.HasSuffix(path, a.hangs):
+		<-r.Context().Done()
+	case a.down != "" && strings.HasSuffix(path, a.down):
+		return nil, errors.New("connection refused")
+	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	w := httptest.NewRecorder()
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case r.Method == http.MethodPost:
+		a.codes++
+		w.WriteHeader(http.StatusBadRequest)
+		w.WriteString(`{"error":"invalid_grant"}`)
+	case strings.HasSuffix(r.URL.Path, "/k"):
+		w.WriteString(a.keys)
+	default:
+		w.WriteString(`{"issuer":"https://login.example.com","authorization_endpoint":"https://login.example.com/a",
+			"token_endpoint":"https://login.example.com/t","jwks_uri":"https://login.example.com` + a.moved + `/k"}`)
+	}
+	return w.Result(), nil
+}
+
+func (a *answersAt) provider() *Provider {
+	p := New(Config{ID: "corp", Issuer: "https://login.example.com", ClientID: "x", Scopes: []string{"openid"}}, time.Now)
+	p.client.Transport = a
+	return p
+}
+
+// Metadata that are known serve also while newer ones hang: the code reaches the provider.
+func TestMetadataThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &answersAt{}
+		p := a.provider()
+		for i := range 4 {
+			if _, err := p.Finish(t.Context(), Ask{}, Answer{Code: "c"}); err == nil || errors.Is(err, ErrDown) || a.codes != i+1 {
+				t.Errorf("%d: %v, %d codes came", i, err, a.codes)
+			}
+			a.hangs = "/openid-configuration"
+			time.Sleep(metadataAge)
+		}
+	})
+}
+
+// Whoever goes away while the provider is asked for the first time says nothing of it.
+func TestAskedByOneWhoLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{code: 200, after: 100 * time.Millisecond}
+		p := f.provider()
+		ctx, leave := context.WithCancel(t.Context())
+		go p.Begin(ctx, Ask{})
+		synctest.Wait()
+		leave()
+		if _, err := p.Begin(t.Context(), Ask{}); err != nil || f.asked.Load() != 1 {
+			t.Errorf("%v, asked %d times", err, f.asked.Load())
+		}
+	})
+}
+
+// Keys that were known serve while newer ones cannot be had, however often the metadata
+// are read meanwhile; and are forgotten when the provider has others.
+func TestKeysAreKept(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jwks := func(id string) string {
+		text, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: id, Algorithm: "ES256", Use: "sig"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: "1"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := signer.Sign([]byte(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := signed.CompactSerialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		a := &answersAt{keys: jwks("1")}
+		p := a.provider()
+		verified := func(what string, want bool) {
+			t.Helper()
+			m, err := p.discover(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := m.keys.VerifySignature(t.Context(), token); (err == nil) != want {
+				t.Errorf("%s: %v, want %v", what, err, want)
+			}
+			time.Sleep(metadataAge)
+		}
+		verified("at first", true)
+		a.down = "/k"
+		for range 3 {
+			verified("the keys are down", true)
+		}
+		a.moved = "/elsewhere"
+		verified("they are elsewhere, and down", false)
+		a.down, a.keys = "", jwks("2")
+		verified("it has others", false)
+		a.down = "/k"
+		verified("and is down again", false)
 	})
 }
 
