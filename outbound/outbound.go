@@ -8,6 +8,8 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
+	"time"
 )
 
 // ErrPrivate says that a host has no address that may be asked.
@@ -27,27 +29,37 @@ func (d Dialer) DialContext(ctx context.Context, network, address string) (net.C
 	if err != nil {
 		return nil, err
 	}
-	lookup, dial := d.Lookup, d.Dial
+	lookup := d.Lookup
 	if lookup == nil {
 		lookup = net.DefaultResolver.LookupNetIP
-	}
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
 	}
 	ips, err := lookup(ctx, "ip", host)
 	if err != nil {
 		return nil, err
 	}
+	ips = slices.DeleteFunc(ips, func(ip netip.Addr) bool { return !d.May(host, ip) })
 	err = ErrPrivate
-	for _, ip := range ips {
-		if !d.May(host, ip) {
-			continue
-		}
-		conn, failed := dial(ctx, network, net.JoinHostPort(ip.Unmap().String(), port))
+	for i, ip := range ips {
+		conn, failed := d.dialOne(ctx, network, net.JoinHostPort(ip.Unmap().String(), port), len(ips)-i)
 		if failed == nil {
 			return conn, nil
 		}
 		err = failed
 	}
 	return nil, err
+}
+
+// dialOne gives one of so many addresses its share of the time that is left: one that
+// swallows what it is sent leaves some to the others.
+func (d Dialer) dialOne(ctx context.Context, network, address string, left int) (net.Conn, error) {
+	if ends, ok := ctx.Deadline(); ok {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, time.Until(ends)/time.Duration(left))
+		defer stop()
+	}
+	dial := d.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	return dial(ctx, network, address)
 }

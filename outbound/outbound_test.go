@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 var (
@@ -104,4 +106,34 @@ func TestDialContextBySystem(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn.Close()
+}
+
+// An address that swallows what it is sent leaves time to the others.
+func TestEachAddressHasItsShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dialled []string
+		d := Dialer{
+			May: func(string, netip.Addr) bool { return true },
+			Lookup: func(context.Context, string, string) ([]netip.Addr, error) {
+				return []netip.Addr{netip.MustParseAddr("2600::1"), netip.MustParseAddr("2600::2"), netip.MustParseAddr("192.0.2.1")}, nil
+			},
+			Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
+				dialled = append(dialled, address)
+				if len(dialled) < 3 {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return nil, ctx.Err()
+			},
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 6*time.Second)
+		defer stop()
+		began := time.Now()
+		if _, err := d.DialContext(ctx, "tcp", "app.example:443"); err != nil || len(dialled) != 3 {
+			t.Errorf("%v, dialled %v", err, dialled)
+		}
+		if took := time.Since(began); took != 4*time.Second {
+			t.Errorf("the third was dialled after %v", took)
+		}
+	})
 }
