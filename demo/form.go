@@ -64,7 +64,7 @@ func (f Form) Values() url.Values {
 		name := attribute(n, "name")
 		switch attribute(n, "type") {
 		case "radio", "checkbox":
-			if name != "" && checked(n) {
+			if name != "" && has(n, "checked") {
 				v.Add(name, attribute(n, "value"))
 			}
 		case "submit", "button", "image", "reset":
@@ -74,7 +74,38 @@ func (f Form) Values() url.Values {
 			}
 		}
 	}
+	for n := range f.node.Descendants() {
+		if name := attribute(n, "name"); is(n, "select") && name != "" {
+			if chosen, ok := option(n); ok {
+				v.Add(name, chosen)
+			}
+		}
+	}
 	return v
+}
+
+// option gives what is chosen in a select element: what is marked, or the first that can be.
+func option(list *html.Node) (value string, ok bool) {
+	for n := range list.Descendants() {
+		switch {
+		case !is(n, "option") || has(n, "disabled"):
+		case has(n, "selected"):
+			return attribute(n, "value"), true
+		case !ok:
+			value, ok = attribute(n, "value"), true
+		}
+	}
+	return value, ok
+}
+
+// offers reports whether a select element of a name has an option.
+func (f Form) offers(name, value string) bool {
+	for n := range f.node.Descendants() {
+		if is(n, "option") && !has(n, "disabled") && attribute(n, "value") == value && attribute(n.Parent, "name") == name {
+			return true
+		}
+	}
+	return false
 }
 
 // choice is what the consent page offers of one organization.
@@ -184,8 +215,8 @@ func attribute(n *html.Node, name string) string {
 	return ""
 }
 
-func checked(n *html.Node) bool {
-	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "checked" })
+func has(n *html.Node, name string) bool {
+	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == name })
 }
 
 func textOf(n *html.Node) string {

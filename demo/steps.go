@@ -196,7 +196,8 @@ func (d *Client) consent(ctx context.Context) (Outcome, error) {
 }
 
 // Choose fills in the consent form: the role Treasurer where there is one, or
-// the first role of the first organization with roles, or personal items.
+// the first role of the first organization with roles, or personal items; for as long as
+// may be.
 func Choose(f Form, values url.Values) (said string, err error) {
 	all := f.choices()
 	if len(all) == 0 {
@@ -217,6 +218,9 @@ func Choose(f Form, values url.Values) (said string, err error) {
 	}
 	values.Set("organization", chosen.organization)
 	values.Set("grant", "roles")
+	if f.offers("ends", "max") { // an organization does not let access last for ever
+		values.Set("ends", "max")
+	}
 	if role.field == "" {
 		values.Set("personal", "1")
 		return chosen.name + ", only personal items", nil

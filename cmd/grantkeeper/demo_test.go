@@ -148,6 +148,18 @@ All 10 steps as expected.
 	})
 }
 
+// Where an organization lets access last for so many days, the demo chooses that.
+func TestDemoWithinALongestDuration(t *testing.T) {
+	dev := startDev(t, devserver.Options{})
+	for _, id := range []string{"nordlys", "fjell"} { // alike, and one alone
+		dev.operator(t, "PUT", "/v1/organizations/"+id+"/policy", `{"policy":{"max_days":14},"reason":"test"}`)
+		var out strings.Builder
+		if err := demo.Run(t.Context(), demo.Options{BaseURL: dev.Server, Steps: "1-6"}, &out); err != nil {
+			t.Errorf("%s: %v\n%s", id, err, out.String())
+		}
+	}
+}
+
 // Demo names what stands behind API and MCP, in a line of visible ASCII; without an
 // MCP server it differs.
 func TestDemoNamesWhatIsBehind(t *testing.T) {
