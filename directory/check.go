@@ -132,6 +132,9 @@ func (p *Plan) checkPeople() error {
 	return nil
 }
 
+// circleKey names a circle of an organization.
+type circleKey struct{ organization, circle string }
+
 // checkCircles sees that all circles will be trees: whoever climbs one would
 // never come to its top.
 func (p *Plan) checkCircles() error {
@@ -140,6 +143,7 @@ func (p *Plan) checkCircles() error {
 	}
 	in := map[string]string{} // organization of each circle that is there
 	most := len(p.Directory.Circles)
+	rooted := map[circleKey]bool{} // they reach a root; to climb from each is quadratic, and everybody who writes waits
 	for _, o := range p.m.Orgs {
 		for id := range o.Circles {
 			in[id] = o.ID
@@ -153,16 +157,19 @@ func (p *Plan) checkCircles() error {
 		if at := in[c.ID]; at != "" && at != c.Organization {
 			return misplaced(ListCircles, i, ErrConflict, "circle %s belongs to %s", c.ID, at)
 		}
-		climbed := 0
-		for parent := c.Parent; parent != ""; climbed++ {
+		var path []string
+		for parent := c.Parent; parent != "" && !rooted[circleKey{c.Organization, parent}]; {
 			at := p.circle(c.Organization, parent)
 			switch {
-			case parent == c.ID, climbed > most:
+			case parent == c.ID, len(path) > most:
 				return misplaced(ListCircles, i, ErrConflict, "circle %s would be its own ancestor", c.ID)
 			case at.ID == "" || at.Organization != c.Organization:
 				return misplaced(ListCircles, i, ErrNotFound, "circle %s: parent %s", c.ID, parent)
 			}
-			parent = at.Parent
+			path, parent = append(path, parent), at.Parent
+		}
+		for _, id := range append(path, c.ID) {
+			rooted[circleKey{c.Organization, id}] = true
 		}
 	}
 	return nil
@@ -193,18 +200,33 @@ func (p *Plan) checkRoles() error {
 
 // checkLeft sees that nothing stays in what is removed.
 func (p *Plan) checkLeft() error {
+	left, seen := map[circleKey]string{}, map[string]bool{} // roles by their circles; organizations that are in it
 	for _, c := range p.Removed.Circles {
-		for id, r := range p.m.Orgs[c.Organization].Roles {
-			in := r.Circle
-			if i, ok := p.named.roles[id]; ok {
-				in = p.Directory.Roles[i].Circle
-			}
-			if in == c.ID && !p.Removed.isRole[id] {
-				return misplaced(ListCircles, -1, ErrConflict, "circle %s is not named, and role %s stays in it", c.ID, id)
-			}
+		if !seen[c.Organization] {
+			seen[c.Organization] = true
+			p.rolesLeft(p.m.Orgs[c.Organization], left)
+		}
+		if id, ok := left[circleKey{c.Organization, c.ID}]; ok {
+			return misplaced(ListCircles, -1, ErrConflict, "circle %s is not named, and role %s stays in it", c.ID, id)
 		}
 	}
 	return nil
+}
+
+// rolesLeft adds the first role by ID that stays in each circle of an organization.
+func (p *Plan) rolesLeft(o *facts.Organization, left map[circleKey]string) {
+	for id, r := range o.Roles {
+		if p.Removed.isRole[id] {
+			continue
+		}
+		k := circleKey{o.ID, r.Circle}
+		if i, ok := p.named.roles[id]; ok {
+			k.circle = p.Directory.Roles[i].Circle
+		}
+		if first, ok := left[k]; !ok || id < first {
+			left[k] = id
+		}
+	}
 }
 
 func (p *Plan) checkKeys() error {

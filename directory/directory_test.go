@@ -286,6 +286,9 @@ func TestPlanRefuses(t *testing.T) {
 		"in a circle":       {func(i *Import) { i.Circles[0].Parent = "sub" }, ListCircles, 0, ErrConflict},
 		"in itself":         {func(i *Import) { i.Circles[0].Parent = "root" }, ListCircles, 0, ErrConflict},
 		"in none":           {func(i *Import) { i.Circles[1].Parent = "none" }, ListCircles, 1, ErrNotFound},
+		"above one that is right": {func(i *Import) {
+			i.Circles = append(i.Circles, org.Circle{ID: "a", Organization: "nord", Parent: "b"}, org.Circle{ID: "b", Organization: "nord", Parent: "c"}, org.Circle{ID: "c", Organization: "nord", Parent: "b"})
+		}, ListCircles, 2, ErrConflict},
 		"of another's parent": {func(i *Import) {
 			i.Circles = append(i.Circles, org.Circle{ID: "c", Organization: "sund", Parent: "root"})
 		}, ListCircles, 2, ErrNotFound},
@@ -344,6 +347,64 @@ func TestPlanRefuses(t *testing.T) {
 	}
 	if _, err := PlanImport(Import{}, known(), rows{fails: "keys"}); err != nil {
 		t.Errorf("keys that nobody asks for: %v", err)
+	}
+}
+
+// A plan looks at each circle and role a few times at most, however deep and many they are:
+// all who write wait for it. The quadratic way through these takes longer than a test may.
+func TestPlanOfMany(t *testing.T) {
+	const many = 200_000
+	var chain, roles, elsewhere Directory
+	f := facts.New(false, 0, 0, 0)
+	facts.OrganizationChange{Organization: org.Organization{ID: "nord", Name: "Nord"}}.Apply(&f)
+	for n := range many {
+		c := org.Circle{ID: fmt.Sprint("c", n), Organization: "nord", Name: "C"}
+		if n > 0 {
+			c.Parent = fmt.Sprint("c", n-1)
+		}
+		r := org.Role{ID: fmt.Sprint("r", n), Organization: "nord", Name: "R"}
+		chain.Circles, roles.Roles = append(chain.Circles, c), append(roles.Roles, r)
+		facts.CircleChange{Circle: c}.Apply(&f)
+		r.Circle = c.ID
+		facts.RoleChange{Role: r}.Apply(&f)
+		r.Circle = "top"
+		elsewhere.Roles = append(elsewhere.Roles, r)
+	}
+	elsewhere.Circles = []org.Circle{{ID: "top", Organization: "nord", Name: "Top"}}
+	backwards := Directory{Circles: slices.Clone(chain.Circles)}
+	slices.Reverse(backwards.Circles)
+	added := Directory{Circles: chain.Circles, Roles: slices.Clone(roles.Roles)}
+	for n := range added.Roles {
+		added.Roles[n].ID = fmt.Sprint("new", n)
+	}
+	for name, tt := range map[string]struct {
+		d       Directory
+		prune   map[string]bool
+		changes int
+	}{
+		"a chain":                 {chain, nil, 0},
+		"from its end":            {backwards, nil, 0},
+		"new roles, no circle":    {added, nil, many},
+		"roles leave for another": {elsewhere, map[string]bool{ListCircles: true}, 2*many + 1},
+	} {
+		p, err := PlanImport(Import{Directory: tt.d, Prune: tt.prune}, &f, rows{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := len(p.Circles) + len(p.Roles) + len(p.Removed.Circles); got != tt.changes {
+			t.Errorf("%s: %d changes, want %d", name, got, tt.changes)
+		}
+	}
+	backwards.Circles[many-1].Parent = "c7"
+	var at *Misplaced
+	if _, err := PlanImport(Import{Directory: backwards}, &f, rows{}); !errors.As(err, &at) || at.List != ListCircles || at.Index != 0 || !errors.Is(err, ErrConflict) {
+		t.Errorf("a chain that ends in a circle: %v at %+v", err, at)
+	}
+	elsewhere.Roles = elsewhere.Roles[:many-2]
+	if _, err := PlanImport(Import{Directory: elsewhere, Prune: map[string]bool{ListCircles: true}}, &f, rows{}); !errors.As(err, &at) ||
+		at.Index != -1 || !strings.HasPrefix(err.Error(), fmt.Sprintf("circle c%d is not named, and role r%d stays in it", many-2, many-2)) {
+		t.Errorf("roles that stay: %v at %+v", err, at)
 	}
 }
 

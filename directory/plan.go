@@ -104,6 +104,7 @@ func (p *Plan) placeRoles() {
 	roles := slices.Clone(p.Directory.Roles)
 	p.Directory.Roles = roles
 	var circles map[string]map[string]org.Circle // by organization, once the plan is carried out
+	root := map[string]string{}                  // by organization, "" where it has not one
 	for i, r := range roles {
 		if r.Circle != "" {
 			continue
@@ -116,9 +117,10 @@ func (p *Plan) placeRoles() {
 			roles[i].Circle = at.Circle
 			continue
 		}
-		if root := roots(in); len(root) == 1 {
-			roles[i].Circle = root[0]
+		if _, known := root[r.Organization]; !known {
+			root[r.Organization] = onlyRoot(in)
 		}
+		roles[i].Circle = root[r.Organization]
 	}
 }
 
@@ -157,14 +159,18 @@ func (p *Plan) placesOf(roles []org.Role) map[string]map[string]org.Circle {
 	return circles
 }
 
-// roots are the circles that are part of no other.
-func roots(circles map[string]org.Circle) (ids []string) {
+// onlyRoot gives the circle that is part of no other, "" where that is not one.
+func onlyRoot(circles map[string]org.Circle) (root string) {
 	for id, c := range circles {
-		if c.Parent == "" {
-			ids = append(ids, id)
+		switch {
+		case c.Parent != "":
+		case root != "":
+			return ""
+		default:
+			root = id
 		}
 	}
-	return ids
+	return root
 }
 
 func addedIf(is bool) string {
