@@ -119,7 +119,7 @@ func (p *Plan) checkPeople() error {
 	emails := map[string]bool{}
 	for i, one := range p.Directory.People {
 		key := facts.EmailKey(one.Person)
-		if at := p.m.ByEmail.Get(key); at != nil && at.ID != one.ID && !p.Removed.isPerson[at.ID] || emails[key] {
+		if emails[key] || !p.newer["person:"+one.ID] && p.keepsEmail(key, one.ID) {
 			return misplaced(ListPeople, i, ErrConflict, "person %s: another person has this email", one.ID)
 		}
 		emails[key] = true
@@ -130,6 +130,17 @@ func (p *Plan) checkPeople() error {
 		}
 	}
 	return nil
+}
+
+// keepsEmail reports whether somebody else has the email, and still has it once the plan is
+// carried out.
+func (p *Plan) keepsEmail(key, but string) bool {
+	at := p.m.ByEmail.Get(key)
+	if at == nil || at.ID == but || p.Removed.isPerson[at.ID] {
+		return false
+	}
+	i, named := p.named.people[at.ID]
+	return !named || p.newer["person:"+at.ID] || facts.EmailKey(p.Directory.People[i].Person) == key
 }
 
 // circleKey names a circle of an organization.

@@ -147,6 +147,19 @@ func TestPlan(t *testing.T) {
 		"not said":          {func(i *Import) { i.People[0].Active, i.Unsaid.Active = false, map[string]bool{"ada": true} }, rows{}, nothing},
 		"support, not said": {func(i *Import) { i.People[0].Support, i.Unsaid.Support = true, map[string]bool{"ada": true} }, rows{}, nothing},
 		"somebody new":      {func(i *Import) { i.People = append(i.People, account("eve", "e@a.example")) }, rows{}, "added people eve; " + nothing},
+		"two emails, with each other": {func(i *Import) {
+			i.People = []Person{account("ada", "TOR@a.example"), account("tor", "ada@a.example")}
+		}, rows{}, "changed people ada; changed people tor; " + nothing},
+		"an email that is left, taken first": {func(i *Import) {
+			i.People = []Person{account("tor", "ada@a.example"), account("ada", "new@a.example")}
+		}, rows{}, "changed people tor; changed people ada; " + nothing},
+		"by somebody new": {func(i *Import) {
+			i.People = append(i.People, account("eve", "tor@a.example"))
+			i.People[1].Email = "new@a.example"
+		}, rows{}, "changed people tor; added people eve; " + nothing},
+		"events exchanged them since": {func(i *Import) {
+			i.People, i.AsOf = []Person{account("ada", "tor@a.example"), account("tor", "ada@a.example")}, 5
+		}, rows{newer: []string{"person:ada", "person:tor"}}, nothing},
 		"who was removed": {func(i *Import) {
 			i.People, i.Unsaid.Active = append(i.People, account("gil", "g@a.example")), map[string]bool{"gil": true}
 		}, rows{}, "added people gil; " + nothing},
@@ -279,13 +292,19 @@ func TestPlanRefuses(t *testing.T) {
 			i.People = append(i.People, account("eve", "e@a.example"), account("eva", "e@a.example"))
 		}, ListPeople, 3, ErrConflict},
 		"one that is there": {func(i *Import) { i.People = []Person{account("eve", "tor@a.example")} }, ListPeople, 0, ErrConflict},
-		"a member of none":  {func(i *Import) { i.Members = append(i.Members, Member{Person: "ada", Organization: "west"}) }, ListMembers, 3, ErrNotFound},
-		"no person":         {func(i *Import) { i.Members = append(i.Members, Member{Person: "gil", Organization: "nord"}) }, ListMembers, 3, ErrNotFound},
-		"a circle of none":  {func(i *Import) { i.Circles[0].Organization = "west" }, ListCircles, 0, ErrNotFound},
-		"of another":        {func(i *Import) { i.Circles[1].Organization = "sund" }, ListCircles, 1, ErrConflict},
-		"in a circle":       {func(i *Import) { i.Circles[0].Parent = "sub" }, ListCircles, 0, ErrConflict},
-		"in itself":         {func(i *Import) { i.Circles[0].Parent = "root" }, ListCircles, 0, ErrConflict},
-		"in none":           {func(i *Import) { i.Circles[1].Parent = "none" }, ListCircles, 1, ErrNotFound},
+		"one that is kept": {func(i *Import) {
+			i.People = []Person{account("ada", "tor@a.example"), account("tor", "TOR@a.example")}
+		}, ListPeople, 0, ErrConflict},
+		"two who want one that is left": {func(i *Import) {
+			i.People = []Person{account("tor", "new@a.example"), account("ada", "tor@a.example"), account("eve", "tor@a.example")}
+		}, ListPeople, 2, ErrConflict},
+		"a member of none": {func(i *Import) { i.Members = append(i.Members, Member{Person: "ada", Organization: "west"}) }, ListMembers, 3, ErrNotFound},
+		"no person":        {func(i *Import) { i.Members = append(i.Members, Member{Person: "gil", Organization: "nord"}) }, ListMembers, 3, ErrNotFound},
+		"a circle of none": {func(i *Import) { i.Circles[0].Organization = "west" }, ListCircles, 0, ErrNotFound},
+		"of another":       {func(i *Import) { i.Circles[1].Organization = "sund" }, ListCircles, 1, ErrConflict},
+		"in a circle":      {func(i *Import) { i.Circles[0].Parent = "sub" }, ListCircles, 0, ErrConflict},
+		"in itself":        {func(i *Import) { i.Circles[0].Parent = "root" }, ListCircles, 0, ErrConflict},
+		"in none":          {func(i *Import) { i.Circles[1].Parent = "none" }, ListCircles, 1, ErrNotFound},
 		"above one that is right": {func(i *Import) {
 			i.Circles = append(i.Circles, org.Circle{ID: "a", Organization: "nord", Parent: "b"}, org.Circle{ID: "b", Organization: "nord", Parent: "c"}, org.Circle{ID: "c", Organization: "nord", Parent: "b"})
 		}, ListCircles, 2, ErrConflict},
@@ -339,6 +358,10 @@ func TestPlanRefuses(t *testing.T) {
 		} else if !errors.As(err, &at) || !errors.Is(err, tt.kind) || at.List != tt.list || at.Index != tt.index {
 			t.Errorf("%s: %v at %+v", name, err, at)
 		}
+	}
+	later := Import{AsOf: 5, Directory: Directory{People: []Person{account("tor", "new@a.example"), account("ada", "tor@a.example")}}}
+	if _, err := PlanImport(later, known(), rows{newer: []string{"person:tor"}}); !errors.Is(err, ErrConflict) {
+		t.Errorf("an email that its owner keeps by a later event: %v", err)
 	}
 	for name, i := range map[string]Import{"a version": {AsOf: 1}, "events": {AsOf: 1}, "keys": {Prune: all}, "a password": {Directory: Directory{People: []Person{{Person: town().People[0].Person, PasswordHash: "x"}}}}} {
 		if _, err := PlanImport(i, known(), rows{fails: name}); !errors.Is(err, errBroken) {

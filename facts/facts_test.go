@@ -2,6 +2,7 @@ package facts
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -198,6 +199,55 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%s: rows %q, want %q", name, got, tt.rows)
 		}
 	}
+}
+
+// Emails pass from one to another in any way, their changes come in any order, some twice, and
+// each is found by the email that they have in the end: so nodes load the people that an import
+// has changed. It is the same where the index tells no two emails apart by their hashes.
+func TestEmailsPassOn(t *testing.T) {
+	ids := []string{"ada", "eva", "siv", "tor"}
+	emails := []string{"ada@a.example", "eva@a.example", "siv@a.example", "tor@a.example", "new@a.example", ""}
+	for _, mask := range []uint64{math.MaxUint64, 1, 0} {
+		for to := range slices.Values(orders(len(emails))) {
+			for order := range slices.Values(orders(len(ids))) {
+				f := New(false, 4, 0, 0)
+				f.ByEmail.mask = mask
+				for i, id := range ids[:3] { // the last is new
+					person(id, emails[i]).Apply(&f)
+				}
+				for _, i := range append(order, order[0]) {
+					person(ids[i], emails[to[i]]).Apply(&f)
+				}
+				found := 0
+				for key, p := range f.ByEmail.Each {
+					if found++; p != f.People.Get(p.ID) || key != EmailKey(p.Person) {
+						t.Errorf("%s is %s", key, p.ID)
+					}
+				}
+				for i, id := range ids {
+					if at := f.ByEmail.Get(EmailKey(person(id, emails[to[i]]).Person)); at == nil || at.ID != id {
+						t.Fatalf("mask %x, to %v in the order %v: %s is not found: %+v", mask, to, order, id, at)
+					}
+				}
+				if found != len(ids) || f.ByEmail.Len() != len(ids) {
+					t.Fatalf("mask %x, to %v in the order %v: %d of %d", mask, to, order, found, f.ByEmail.Len())
+				}
+			}
+		}
+	}
+}
+
+// orders gives all orders of so many.
+func orders(n int) (all [][]int) {
+	if n == 0 {
+		return [][]int{nil}
+	}
+	for _, rest := range orders(n - 1) {
+		for i := range n {
+			all = append(all, slices.Insert(slices.Clone(rest), i, n-1))
+		}
+	}
+	return all
 }
 
 // What was made ready takes its place as it is, and nothing is made under the lock.

@@ -209,6 +209,44 @@ func TestRemovedPersonComesBack(t *testing.T) {
 	}
 }
 
+// An email that somebody leaves in an import may be another's in the same, in any order of the
+// two, and with each other; each is found by their new one, also after a restart. One that its
+// owner keeps is refused, and nothing of it stands.
+func TestImportPassesEmailsOn(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	// people are ada and tor, in the order in which they are named.
+	people := func(named ...string) (d directory.Directory) {
+		for n := 0; n < len(named); n += 2 {
+			d.People = append(d.People, directory.Person{Person: org.Person{ID: named[n], Email: named[n+1], Name: named[n], Active: true}})
+		}
+		return d
+	}
+	for _, named := range [][]string{
+		{"ada", "new@nordlys.example", "tor", "ada@nordlys.example"},
+		{"tor", "new@nordlys.example", "ada", "tor@nordlys.example"},
+		{"ada", "NEW@nordlys.example", "tor", "Tor@nordlys.example"},
+		{"eva", "new@nordlys.example", "ada", "tor@nordlys.example", "tor", "ada@nordlys.example"},
+	} {
+		if err := h.AddDirectory(ctx, people(named...), Act{}); err != nil {
+			t.Fatalf("%v: %v", named, err)
+		}
+		h.same(t, "emails have passed on")
+		for range 2 {
+			for n := 0; n < len(named); n += 2 {
+				if p, err := h.Person(ctx, named[n+1]); err != nil || p.ID != named[n] || p.Email != named[n+1] {
+					t.Errorf("%v: %s is %+v's, %v", named, named[n+1], p, err)
+				}
+			}
+			h = h.reopen(t)
+		}
+	}
+	before := h.remembered(t)
+	if err := h.AddDirectory(ctx, people("ada", "new@nordlys.example", "tor", "tor@nordlys.example"), Act{}); !errors.Is(err, ErrConflict) {
+		t.Errorf("an email that its owner keeps: %v", err)
+	}
+	difference(t, "refused", h.remembered(t), before)
+}
+
 // A contradiction is named with its place, and changes nothing.
 func TestImportRefused(t *testing.T) {
 	ctx := context.Background()

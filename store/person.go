@@ -84,8 +84,11 @@ func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act
 }
 
 // putPeople adds or updates people; a deactivation raises the epoch. A password hash that is
-// empty leaves the password as it is.
+// empty leaves the password as it is. An email may pass from one of them to another.
 func (tx *Tx) putPeople(all ...directory.Person) error {
+	if err := tx.freeEmails(all); err != nil {
+		return err
+	}
 	if err := tx.endResets(all); err != nil {
 		return err
 	}
@@ -121,6 +124,25 @@ func (tx *Tx) putPeople(all ...directory.Person) error {
 		return err
 	}
 	return accounts.EndByPasswords(tx.Tx, changed, "")
+}
+
+// freeEmails takes their emails from those of all whose email comes to another of them: an
+// index is unique after each row that is written, and not after all. The key that they have
+// until they get their own is nobody else's.
+func (tx *Tx) freeEmails(all []directory.Person) error {
+	if len(all) < 2 {
+		return nil
+	}
+	put, owners := map[string]bool{}, []any{}
+	for _, p := range all {
+		put[p.ID] = true
+	}
+	for _, p := range all {
+		if at := tx.Memory.ByEmail.Get(facts.EmailKey(p.Person)); at != nil && at.ID != p.ID && put[at.ID] {
+			owners = append(owners, at.ID)
+		}
+	}
+	return query.ExecEach(tx.Tx, query.Builder{Text: `UPDATE person SET email_key = 'removed:' || id`}, "id", owners)
 }
 
 // endResets deletes the links to set a password that were mailed to an address which is another

@@ -351,6 +351,13 @@ var changesOfFacts = []struct {
 		return s.AddDirectory(ctx, directory.Directory{People: []directory.Person{{Person: org.Person{ID: "ada", Email: "ada@havn.example", Name: "A. Lindqvist", Active: true}}},
 			Organizations: []org.Organization{{ID: "fjell", Name: "Fjell and Havn", AIIntegration: true}}}, operator)
 	}},
+	{"emails that pass from one to another", func(s *store.Store) error {
+		return s.AddDirectory(ctx, directory.Directory{People: []directory.Person{
+			{Person: org.Person{ID: "eva", Email: "tor@nordlys.example", Name: "Eva", Active: true}},
+			{Person: org.Person{ID: "ada", Email: "eva@nordlys.example", Name: "A. Lindqvist", Active: true}},
+			{Person: org.Person{ID: "tor", Email: "ada@havn.example", Name: "Tor", Active: true}},
+		}}, operator)
+	}},
 	{"a circle and a role", func(s *store.Store) error {
 		return s.AddDirectory(ctx, directory.Directory{Circles: []org.Circle{{ID: "anchor", Organization: "nordlys", Name: "All"}},
 			Roles: []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: "anchor", Name: "Bursar"}}}, operator)
