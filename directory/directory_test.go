@@ -122,7 +122,7 @@ func consistent(t *testing.T, name string, p *Plan) {
 	if slices.ContainsFunc(p.Keys, func(k APIKey) bool { return k.Key == "" }) {
 		t.Errorf("%s: a key without text is to be kept: %+v", name, p.Keys)
 	}
-	if p.Out.Lists[ListAPIKeys].Removed != len(r.Keys) || p.Out.Lists[ListAPIKeys].Added > len(p.Keys) {
+	if c := p.Out.Lists[ListAPIKeys]; c.Removed != len(r.Keys) || c.Added+c.Changed != len(p.Keys) {
 		t.Errorf("%s: keys: %+v", name, p.Out.Lists[ListAPIKeys])
 	}
 }
@@ -182,6 +182,7 @@ func TestPlan(t *testing.T) {
 		"a key":                  {func(i *Import) { i.APIKeys = append(i.APIKeys, APIKey{newKey, "tor", "nord", "x"}) }, rows{}, "added api_keys nord/tor; " + nothing},
 		"the same":               {func(i *Import) { i.APIKeys[0].Key = oldKey }, rows{}, nothing},
 		"the same, and no other": {func(i *Import) { i.APIKeys[0].Key, i.Prune = oldKey, map[string]bool{ListAPIKeys: true} }, rows{}, nothing},
+		"another name of it":     {func(i *Import) { i.APIKeys[0] = APIKey{oldKey, "ada", "nord", "backup"} }, rows{}, "changed api_keys nord/ada; " + nothing},
 		"a key of 16 letters":    {func(i *Import) { i.APIKeys = append(i.APIKeys, APIKey{"sixteen-letters-", "tor", "nord", "x"}) }, rows{}, "added api_keys nord/tor; " + nothing},
 		"somebody new with all": {func(i *Import) {
 			i.People, i.Members, i.Fillers = append(i.People, account("eve", "e@a.example")), append(i.Members, Member{Person: "eve", Organization: "nord"}), append(i.Fillers, Filler{"desk", "eve"})
@@ -264,11 +265,11 @@ func TestPlan(t *testing.T) {
 		}
 		consistent(t, name, p)
 	}
-	if p, err := PlanImport(Import{Directory: town(), AsOf: 7}, known(), rows{asOf: 5, keys: []KeyRow{keyOf}}); err != nil || p.Version != 7 {
-		t.Errorf("version %d, %v", p.Version, err)
+	if p, err := PlanImport(Import{Directory: town(), AsOf: 7}, known(), rows{asOf: 5, keys: []KeyRow{keyOf}}); err != nil || p.Version != 7 || p.Out.String() != "as_of: 7" {
+		t.Errorf("version %d, %v, says %q", p.Version, err, p.Out)
 	}
-	if p, err := PlanImport(Import{Directory: town(), AsOf: 7}, known(), rows{asOf: 7, keys: []KeyRow{keyOf}}); err != nil || p.Version != 0 {
-		t.Errorf("the same version: %v", err)
+	if p, err := PlanImport(Import{Directory: town(), AsOf: 7}, known(), rows{asOf: 7, keys: []KeyRow{keyOf}}); err != nil || p.Version != 0 || p.Out.String() != "" {
+		t.Errorf("the same version: %v, says %q", err, p.Out)
 	}
 }
 
@@ -534,7 +535,8 @@ func TestImportedInWords(t *testing.T) {
 	}
 	i.add("changed", ListRoles, "r")
 	i.add("removed", ListRoles, "s")
-	if got := i.String(); got != "people: 1001 added; roles: 1 changed, 1 removed" || len(i.Changes) != MaxChanges {
+	i.AsOf = 9
+	if got := i.String(); got != "people: 1001 added; roles: 1 changed, 1 removed; as_of: 9" || len(i.Changes) != MaxChanges {
 		t.Errorf("%q, %d changes", got, len(i.Changes))
 	}
 }

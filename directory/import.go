@@ -92,11 +92,17 @@ type Import struct {
 	AsOf int64
 }
 
+// MaxAsOf bounds AsOf. One that is taken refuses each smaller one for good, so the greatest
+// number that a program has at hand must not be one; a clock in nanoseconds comes to this in
+// the year 2223.
+const MaxAsOf int64 = 8_000_000_000_000_000_000
+
 // Imported says what an import has changed, or would.
 type Imported struct {
 	Lists   map[string]Counts // by the list's name; those without a change are left out
 	Changes []Change          // the first MaxChanges
 	Ended   int               // approvals
+	AsOf    int64             // the version that is taken; 0 where none is, or the one that was taken last
 }
 
 // Counts of one list.
@@ -148,18 +154,16 @@ func misplaced(list string, index int, kind error, format string, args ...any) e
 
 // String lists what was changed in words, "" for nothing.
 func (i Imported) String() string {
-	text := ""
+	var parts []string
 	for _, list := range Lists {
-		c, ok := i.Lists[list]
-		if !ok {
-			continue
+		if c, ok := i.Lists[list]; ok {
+			parts = append(parts, list+": "+c.String())
 		}
-		if text != "" {
-			text += "; "
-		}
-		text += list + ": " + c.String()
 	}
-	return text
+	if i.AsOf != 0 {
+		parts = append(parts, fmt.Sprintf("as_of: %d", i.AsOf))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // String is such as 2 added, 1 removed.

@@ -15,8 +15,9 @@ import (
 type Plan struct {
 	Import
 	m     *facts.Facts
-	named named           // what the directory names
-	newer map[string]bool // objects with an event later than AsOf
+	named named               // what the directory names
+	newer map[string]bool     // objects with an event later than AsOf
+	keys  map[[32]byte]string // names of the API keys that are there; empty where none is named
 
 	People        []Person
 	Organizations []org.Organization
@@ -235,13 +236,12 @@ func (p *Plan) fills(f Filler) bool {
 
 func (p *Plan) compareKeys() {
 	for _, one := range p.APIKeys {
-		hash := sha256.Sum256([]byte(one.Key))
-		if _, there := p.m.APIKeys[hash]; one.Key == "" {
-			continue // it was found by its name
-		} else if !there {
-			p.Out.add("added", ListAPIKeys, one.Organization+"/"+one.Person)
+		name, there := p.keys[sha256.Sum256([]byte(one.Key))]
+		if one.Key == "" || there && name == one.Name {
+			continue // without its text it was found by its name
 		}
 		p.Keys = append(p.Keys, one)
+		p.Out.add(addedIf(!there), ListAPIKeys, one.Organization+"/"+one.Person)
 	}
 }
 
@@ -316,7 +316,7 @@ func (p *Plan) readAsOf(s Source) error {
 		return misplaced("", -1, ErrConflict, "this directory is of version %d, and one of version %d was taken already", p.AsOf, last)
 	}
 	if p.AsOf > last {
-		p.Version = p.AsOf
+		p.Version, p.Out.AsOf = p.AsOf, p.AsOf
 	}
 	newer, err := s.Newer(p.AsOf)
 	for _, object := range newer {

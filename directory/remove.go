@@ -134,7 +134,9 @@ func (p *Plan) pruneRoles() {
 // are not named at all.
 func (p *Plan) keepKeys(all []KeyRow) error {
 	there := map[APIKey][]KeyRow{}
+	p.keys = make(map[[32]byte]string, len(all))
 	for _, k := range all {
+		p.keys[k.Hash] = k.Name
 		name := APIKey{Person: k.Of.Person, Organization: k.Of.Organization, Name: k.Name}
 		there[name] = append(there[name], k)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/policy"
@@ -87,6 +88,9 @@ const (
 // check refuses an entry that no directory may have. The error names the list, the
 // index and the member.
 func (d directoryBody) check() error {
+	if d.AsOf != nil && (*d.AsOf < 0 || *d.AsOf > directory.MaxAsOf) {
+		return BadRequest(fmt.Sprintf("as_of: a whole number from 0, which says none, to %d", directory.MaxAsOf))
+	}
 	return cmp.Or(
 		checkAll("people", d.People, directoryPerson.check),
 		checkAll("organizations", d.Organizations, directoryOrganization.check),

@@ -31,6 +31,7 @@ type importResult struct {
 	Counts  map[string]counts `json:"counts"`  // by list; a list without a change is left out
 	Changes []directoryChange `json:"changes"` // the first 1000
 	Ended   int               `json:"approvals_ended"`
+	AsOf    int64             `json:"as_of,omitempty"` // the version that is taken; left out where none is
 }
 
 type counts struct {
@@ -138,7 +139,7 @@ func (d directoryBody) sentLists() map[string]bool {
 func newImportResult(d store.Directory, out store.Imported, dry bool) importResult {
 	t := importResult{ID: "directory", People: len(d.People), Organizations: len(d.Organizations), Members: len(d.Members),
 		Circles: len(d.Circles), Roles: len(d.Roles), Fillers: len(d.Fillers), APIKeys: len(d.APIKeys),
-		DryRun: dry, Counts: map[string]counts{}, Changes: []directoryChange{}, Ended: out.Ended}
+		DryRun: dry, Counts: map[string]counts{}, Changes: []directoryChange{}, Ended: out.Ended, AsOf: out.AsOf}
 	for list, n := range out.Lists {
 		t.Counts[list] = counts(n)
 	}

@@ -121,6 +121,26 @@ func TestImportPrunes(t *testing.T) {
 	}
 }
 
+// A version that is newer than the last is said, before and after it is taken; one that would
+// refuse every later one is none.
+func TestImportSaysAsOf(t *testing.T) {
+	o := newOffice(t)
+	for _, wrong := range []string{"-1", "8000000000000000001", "9223372036854775807", "9223372036854775808", "1.5"} {
+		o.want(400, "POST", "/v1/directory", `{"as_of":`+wrong+`}`)
+	}
+	for _, tt := range []struct {
+		query, body string
+		want        any
+	}{
+		{"?dry_run=true", `{"as_of":7}`, 7.0}, {"", `{"as_of":7}`, 7.0}, {"", `{"as_of":7}`, nil}, {"", `{"as_of":0}`, nil},
+		{"", `{"as_of":1800000000000000000}`, 1.8e18}, {"?dry_run=true", `{"as_of":8000000000000000000}`, 8e18},
+	} {
+		if got := o.want(200, "POST", "/v1/directory"+tt.query, tt.body); got["as_of"] != tt.want {
+			t.Errorf("%s %s: %v", tt.query, tt.body, got)
+		}
+	}
+}
+
 // A file that is cut off, doubled, contradictory or hostile changes nothing,
 // and the refusal names the line.
 func TestImportNamesTheLine(t *testing.T) {

@@ -51,6 +51,7 @@ type Imported struct {
 	} `json:"counts"`
 	Changes []struct{ Change, List, ID string } `json:"changes"`
 	Ended   int                                 `json:"approvals_ended"`
+	AsOf    int64                               `json:"as_of"` // 0 is none
 }
 
 // importLists is the order in which the lists are told.
@@ -62,7 +63,11 @@ func (a Imported) Question() string {
 	for _, n := range a.Counts {
 		added, changed, removed = added+n.Added, changed+n.Changed, removed+n.Removed
 	}
-	return fmt.Sprintf("This adds %d, changes %d and removes %d, and ends %s for good.", added, changed, removed, terminal.Plural(a.Ended, "approval"))
+	text := fmt.Sprintf("This adds %d, changes %d and removes %d, and ends %s for good.", added, changed, removed, terminal.Plural(a.Ended, "approval"))
+	if a.AsOf != 0 {
+		text += fmt.Sprintf(" From then on a directory older than version %d is refused.", a.AsOf)
+	}
+	return text
 }
 
 func (a Imported) String() string {
@@ -89,7 +94,10 @@ func (a Imported) String() string {
 	if a.DryRun {
 		verb = "would end"
 	}
-	if total == 0 {
+	switch {
+	case a.AsOf != 0:
+		fmt.Fprintf(&b, "%-14s %d\n", "as_of", a.AsOf)
+	case total == 0:
 		b.WriteString("nothing to change\n")
 	}
 	fmt.Fprintf(&b, "%-14s %d %s\n", "approvals", a.Ended, verb)

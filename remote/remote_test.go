@@ -108,3 +108,19 @@ func TestOperatorClientSends(t *testing.T) {
 		t.Errorf("sent %q, want %q", got, want)
 	}
 }
+
+// An import that takes a version changes something, also where no list has a change.
+func TestImportedInWords(t *testing.T) {
+	const question = "This adds 0, changes 0 and removes 0, and ends 0 approvals for good."
+	for _, tt := range []struct {
+		told           Imported
+		says, question string
+	}{
+		{Imported{}, "nothing to change\napprovals      0 ended\n", question},
+		{Imported{AsOf: 42, DryRun: true}, "as_of          42\napprovals      0 would end\n", question + " From then on a directory older than version 42 is refused."},
+	} {
+		if tt.told.String() != tt.says || tt.told.Question() != tt.question {
+			t.Errorf("%+v:\n%s%s", tt.told, tt.told, tt.told.Question())
+		}
+	}
+}

@@ -325,6 +325,55 @@ func TestImportIsJournaled(t *testing.T) {
 	}
 }
 
+// An import that only takes a version, or gives an API key another name, says so: in what a
+// dry run tells, and in the journal, once.
+func TestImportTellsVersionsAndNames(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	renamed := directory.Directory{APIKeys: []directory.APIKey{{Key: "key-of-ada-in-nordlys", Person: "ada", Organization: "nordlys", Name: "backup"}}}
+	for _, tt := range []struct {
+		i    directory.Import
+		want string
+	}{
+		{directory.Import{AsOf: 42}, "as_of: 42"},
+		{directory.Import{Directory: renamed}, "api_keys: 1 changed"},
+	} {
+		for _, want := range []string{tt.want, ""} {
+			told := h.told(t)
+			dry := tt.i
+			dry.Dry = true
+			if out, err := h.ImportDirectory(ctx, dry, Act{}); err != nil || out.String() != want || len(h.told(t)) != len(told) {
+				t.Errorf("a dry run says %q, %v, want %q", out, err, want)
+			}
+			out, err := h.ImportDirectory(ctx, tt.i, Act{})
+			if want != "" {
+				told = append([]string{want}, told...)
+			}
+			if now := h.told(t); err != nil || out.String() != want || !slices.Equal(now, told) {
+				t.Errorf("got %q, %v, journaled %q, want %q", out, err, now, told)
+			}
+		}
+	}
+	if d := h.exported(t); len(d.APIKeys) != 1 || d.APIKeys[0].Name != "backup" {
+		t.Errorf("the key is %+v", d.APIKeys)
+	}
+	if _, err := h.APIKey(ctx, "key-of-ada-in-nordlys"); err != nil {
+		t.Errorf("by its new name: %v", err)
+	}
+}
+
+// told is what the journal has of changes of the directory, the last first.
+func (h house) told(t *testing.T) (details []string) {
+	t.Helper()
+	events, _, err := h.Events(context.Background(), EventFilter{Kind: "directory_changed"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		details = append(details, e.Detail)
+	}
+	return details
+}
+
 // A picture of the directory that is older than what an event has told since
 // leaves that alone; one that is older than the last picture is refused.
 func TestImportAsOf(t *testing.T) {
