@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -9,13 +10,29 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
-// EditKeys changes a key file, which is there whole before and after.
-func EditKeys(name string, edit func([]NumberedKey) []NumberedKey) error {
+// ErrRefused, of what takes a changed key file, puts the file back as it was.
+var ErrRefused = errors.New("not taken")
+
+// EditKeys changes a key file, which is there whole before and after, and has what was
+// written taken: by take, nil is nobody. Nobody else edits the file until that is done, and
+// it is as it was where take fails by ErrRefused; by any other error the keys may be in use,
+// so they stay. An error of edit changes nothing and is given as it is.
+func EditKeys(ctx context.Context, name string, edit func([]NumberedKey) ([]NumberedKey, error), take func() error) error {
+	const hint = "see that there is room for it, and that its folder can be written"
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target // one lock, by whatever name
+	}
+	unlock, err := lockBeside(ctx, name)
+	if err != nil {
+		return fault.CannotOpen(ifDenied(err, hint), "secret_key_file: %v", err)
+	}
+	defer unlock()
 	b, err := readSecret("secret_key_file", name, "run: grantkeeper init")
 	if err != nil {
 		return err
@@ -24,10 +41,67 @@ func EditKeys(name string, edit func([]NumberedKey) []NumberedKey) error {
 	if err != nil {
 		return fault.BadConfig(BadKeyFile, "secret_key_file: %s: %v", name, err)
 	}
-	if err := replaceFile(name, keyText(edit(keys))); err != nil {
-		return fault.CannotOpen(ifDenied(err, "see that there is room for it, and that its folder can be written"), "secret_key_file: %v", err)
+	if keys, err = edit(keys); err != nil {
+		return err
 	}
-	return nil
+	if err := replaceFile(name, keyText(keys)); err != nil {
+		return fault.CannotOpen(ifDenied(err, hint), "secret_key_file: %v", err)
+	}
+	if take == nil {
+		return nil
+	}
+	err = take()
+	if errors.Is(err, ErrRefused) {
+		if undone := replaceFile(name, b); undone != nil {
+			err = fault.CannotOpen(ifDenied(undone, hint), "secret_key_file: %v; and what was not taken is still in it: %v", err, undone)
+		}
+	}
+	return err
+}
+
+// lockPatience is how long one who edits a key file waits for another: longer than a server
+// has to take the keys.
+const lockPatience = time.Minute
+
+// lockBeside locks a file beside the one with a name, which is gone once it is unlocked. The
+// file itself would not do: it is another one after each change.
+func lockBeside(ctx context.Context, name string) (unlock func(), err error) {
+	name += ".lock"
+	for deadline := time.Now().Add(lockPatience); ; {
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil && stillAt(f, name) {
+			return func() {
+				os.Remove(name) // before it is let go: whoever waits for this one opens another
+				f.Close()
+			}, nil
+		}
+		f.Close()
+		switch {
+		case err != nil && !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
+			return nil, fmt.Errorf("%s: %w", name, err)
+		case err != nil && time.Now().After(deadline):
+			return nil, fmt.Errorf("%s: another program changes the keys", name)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// stillAt reports whether an open file is the one with a name.
+func stillAt(f *os.File, name string) bool {
+	mine, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(name)
+	return err == nil && os.SameFile(mine, there)
 }
 
 func keyText(keys []NumberedKey) []byte {

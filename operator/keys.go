@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -77,13 +78,29 @@ func (s *Server) reloadKeys(c Call, body reasonBody) (any, error) {
 
 // rotateKeys makes the newest key the one that seals.
 func (s *Server) rotateKeys(c Call, body reasonBody) (any, error) {
-	newest, err := s.Store.RotateKeys(c.Context(), c.Act(body.Reason))
+	newest, err := s.Store.RotateKeys(c.Context(), c.Act(body.Reason), s.inFile)
 	if errors.Is(err, store.ErrNotAllowed) {
 		return nil, &Error{http.StatusConflict, "key_missing", err.Error() + "; copy the key file there and send SIGHUP"}
 	} else if err != nil {
 		return nil, err
 	}
 	return s.oneKey(c.Context(), newest)
+}
+
+// inFile refuses a key that is not in the key file as it is now: the next start would be
+// refused without it.
+func (s *Server) inFile(want *token.Key) error {
+	if s.ReadKeys == nil {
+		return nil
+	}
+	keys, err := s.ReadKeys()
+	if err != nil {
+		return &Error{http.StatusConflict, "key_file", err.Error()}
+	}
+	if len(keys) > 0 && !slices.ContainsFunc(keys, func(k *token.Key) bool { return k.Number == want.Number && k.Fingerprint() == want.Fingerprint() }) {
+		return &Error{http.StatusConflict, "key_file", fmt.Sprintf("key %d is not in the key file, and the server could not start again once it seals: bring it back into the file, or add another one", want.Number)}
+	}
+	return nil
 }
 
 type keyRetired struct {

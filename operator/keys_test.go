@@ -41,6 +41,36 @@ func TestKeys(t *testing.T) {
 	o.want(404, "POST", "/v1/keys/x/retire", "")
 }
 
+// What is to seal is in the key file as it is now: else the next start would be refused.
+func TestRotateNeedsTheKeyFile(t *testing.T) {
+	o := newOffice(t)
+	first, second := token.NewKey(1, [32]byte{1}), token.NewKey(2, [32]byte{2})
+	file, broken := []*token.Key{first, second}, error(nil)
+	o.ReadKeys = func() ([]*token.Key, error) { return file, broken }
+	o.want(200, "POST", "/v1/keys/reload", "")
+	for _, tt := range []struct {
+		name string
+		file []*token.Key
+		err  error
+	}{
+		{"without it", []*token.Key{first}, nil},
+		{"another under its number", []*token.Key{first, token.NewKey(2, [32]byte{3})}, nil},
+		{"cannot be read", nil, errors.New("is gone")},
+	} {
+		file, broken = tt.file, tt.err
+		if got := o.want(409, "POST", "/v1/keys/rotate", ""); got["error"] != "key_file" {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+		if got := o.want(200, "GET", "/v1/keys", "")["items"].([]any); got[0].(map[string]any)["state"] != "seals" {
+			t.Errorf("%s: then %v", tt.name, got)
+		}
+	}
+	file, broken = []*token.Key{first, second}, nil
+	if got := o.want(200, "POST", "/v1/keys/rotate", ""); got["number"] != 2.0 {
+		t.Errorf("with it again: %v", got)
+	}
+}
+
 // unhurried is an answer that sees whether its deadline is taken away.
 type unhurried struct {
 	*httptest.ResponseRecorder

@@ -32,32 +32,73 @@ func (c *Server) Keys(ctx context.Context) ([]Key, error) {
 }
 
 // AddKey writes a key with a number that none has had into the key file of a
-// configuration, and has the server take it; nil is no server that runs.
+// configuration, and has the server take it; nil is no server that runs. Where the server
+// refuses, the file is as it was. Where it is not known what the server has done, the key
+// stays in the file: one that nobody uses harms nobody, and a server does not start again
+// without one that it has taken.
 func AddKey(ctx context.Context, c config.Checked, running *Server, reason string) (int, error) {
-	newest, err := newestKey(ctx, c, running)
-	if err != nil {
-		return 0, err
-	}
-	err = config.EditKeys(c.SecretKeyFile, func(keys []config.NumberedKey) []config.NumberedKey {
+	var number int
+	add := func(keys []config.NumberedKey) ([]config.NumberedKey, error) {
+		newest, err := newestKey(ctx, c, running)
+		if err != nil {
+			return nil, err
+		}
 		for _, k := range keys {
 			newest = max(newest, k.Number)
 		}
-		newest++
-		key := config.NumberedKey{Number: newest}
+		number = newest + 1
+		key := config.NumberedKey{Number: number}
 		rand.Read(key.Secret[:])
-		return append(keys, key)
-	})
-	if err != nil || running == nil {
-		return newest, err
+		return append(keys, key), nil
 	}
-	var taken struct{ Added []int }
-	if err := running.Do(ctx, http.MethodPost, "/v1/keys/reload", nil, map[string]string{"reason": reason}, &taken); err != nil {
+	var take func() error
+	if running != nil {
+		take = func() error { return running.takeKey(ctx, number, c.SecretKeyFile, reason) }
+	}
+	if err := config.EditKeys(ctx, c.SecretKeyFile, add, take); err != nil {
 		return 0, err
 	}
-	if !slices.Contains(taken.Added, newest) {
-		return 0, &fault.Error{Code: fault.State, What: fmt.Sprintf("the server at %s does not read %s", running.Base, c.SecretKeyFile), Hint: "name its configuration: -c FILE"}
+	return number, nil
+}
+
+// A refusedKey is one that the server certainly does not have.
+type refusedKey struct{ error }
+
+func (e refusedKey) Unwrap() error { return e.error }
+
+func (refusedKey) Is(err error) bool { return err == config.ErrRefused }
+
+// takeKey has the server read its key file. A config.ErrRefused says that it has not taken
+// the key; of any other error that is not known.
+func (c *Server) takeKey(ctx context.Context, number int, file, reason string) error {
+	var taken struct{ Added []int }
+	err := c.Do(ctx, http.MethodPost, "/v1/keys/reload", nil, map[string]string{"reason": reason}, &taken)
+	switch fault.CodeOf(err) {
+	case 0:
+	case fault.Use, fault.Unknown, fault.State:
+		return refusedKey{err}
+	default:
+		return stays(err, number, file)
 	}
-	return newest, nil
+	if slices.Contains(taken.Added, number) {
+		return nil
+	}
+	keys, err := c.Keys(ctx) // it may have read the file before, by SIGHUP
+	if err != nil {
+		return stays(err, number, file)
+	}
+	if slices.ContainsFunc(keys, func(k Key) bool { return k.Number == number }) {
+		return nil
+	}
+	return refusedKey{&fault.Error{Code: fault.State, What: fmt.Sprintf("the server at %s does not read %s", c.Base, file), Hint: "name its configuration: -c FILE"}}
+}
+
+// stays says of a key that the server may have taken that it is in the file.
+func stays(err error, number int, file string) error {
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		e.What += fmt.Sprintf("; key %d stays in %s, since the server may have taken it: grantkeeper keys list says", number, file)
+	}
+	return err
 }
 
 // newestKey is the highest number that any key has had, retired ones included.

@@ -132,11 +132,18 @@ func (s *Store) without(ctx context.Context, key int) (n int, err error) {
 }
 
 // RotateKeys lets the newest key seal, and gives its number. ErrNotAllowed: a
-// node that lives does not have it yet; the error says how many.
-func (s *Store) RotateKeys(ctx context.Context, act Act) (int, error) {
+// node that lives does not have it yet; the error says how many. kept, where it is not nil,
+// is asked whether the next start will have the key, and its error is given as it is.
+func (s *Store) RotateKeys(ctx context.Context, act Act, kept func(*token.Key) error) (int, error) {
 	ring, newest := s.db.Options.Ring, engine.NewestKey(s.db.Options.Ring)
 	if newest == ring.Sealing() {
 		return newest, nil
+	}
+	if kept != nil {
+		keys := ring.Keys()
+		if err := kept(keys[slices.IndexFunc(keys, func(k *token.Key) bool { return k.Number == newest })]); err != nil {
+			return newest, err
+		}
 	}
 	if n, err := s.without(ctx, newest); err != nil {
 		return newest, err

@@ -54,7 +54,7 @@ func TestKeysFromAddToRetire(t *testing.T) {
 	h := furnished(t)
 	ctx, act := context.Background(), Act{Actor: "operator", Reason: "leaked"}
 	lives, ends := h.live(t, h.answer(1)), h.live(t, h.answer(2))
-	if n, err := h.RotateKeys(ctx, act); n != 1 || err != nil || h.keysOf(t) != "1s:2" {
+	if n, err := h.RotateKeys(ctx, act, nil); n != 1 || err != nil || h.keysOf(t) != "1s:2" {
 		t.Errorf("nothing to rotate to: %d %v, %s", n, err, h.keysOf(t))
 	}
 	if _, err := h.RetireKey(ctx, 1, act); !errors.Is(err, ErrNotAllowed) {
@@ -71,7 +71,7 @@ func TestKeysFromAddToRetire(t *testing.T) {
 			t.Errorf("another key %d: %v", other.Number, err)
 		}
 	}
-	if n, err := h.RotateKeys(ctx, act); n != 2 || err != nil {
+	if n, err := h.RotateKeys(ctx, act, nil); n != 2 || err != nil {
 		t.Fatal(n, err)
 	}
 	if v, err := h.refreshNow(lives, 1); v != approval.OK || err != nil {
@@ -109,7 +109,7 @@ func TestKeysAtTheStart(t *testing.T) {
 	if _, err := h.AddKeys(ctx, []*token.Key{key(2, 2)}, Act{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.RotateKeys(ctx, Act{}); err != nil {
+	if _, err := h.RotateKeys(ctx, Act{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	start := func(sealing int, keys ...*token.Key) (*token.Ring, error) {
@@ -197,7 +197,7 @@ func TestRotationUnderLoad(t *testing.T) {
 		if _, err := h.AddKeys(ctx, []*token.Key{key(n, byte(n))}, Act{}); err != nil {
 			t.Error(err)
 		}
-		if _, err := h.RotateKeys(ctx, Act{}); err != nil {
+		if _, err := h.RotateKeys(ctx, Act{}, nil); err != nil {
 			t.Error(err)
 		}
 		k, err := h.RetireKey(ctx, n-1, Act{})
@@ -266,7 +266,7 @@ func TestRestoreAfterAKeyRetired(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = open2(t, to, 1, h.ring.Keys()[0], key(2, 2))
-	if _, err := s.RotateKeys(ctx, Act{}); err != nil {
+	if _, err := s.RotateKeys(ctx, Act{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.RetireKey(ctx, 1, Act{}); err != nil {
@@ -298,13 +298,13 @@ func TestRotateOnceEveryNodeHasTheKey(t *testing.T) {
 	if _, err := all[0].AddKeys(ctx, two, Act{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := all[0].RotateKeys(ctx, Act{}); !errors.Is(err, ErrNotAllowed) || err.Error() != "key 2 is not on every node that lives: 1 without it" {
+	if _, err := all[0].RotateKeys(ctx, Act{}, nil); !errors.Is(err, ErrNotAllowed) || err.Error() != "key 2 is not on every node that lives: 1 without it" {
 		t.Errorf("before: %v", err)
 	}
 	if _, err := all[1].AddKeys(ctx, two, Act{}); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := all[0].RotateKeys(ctx, Act{}); n != 2 || err != nil {
+	if n, err := all[0].RotateKeys(ctx, Act{}, nil); n != 2 || err != nil {
 		t.Errorf("at once: %d %v", n, err)
 	}
 }
@@ -334,7 +334,7 @@ func TestKeyThatSealsElsewhere(t *testing.T) {
 	if _, err := here.AddKeys(ctx, keys, Act{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := here.RotateKeys(ctx, Act{}); !errors.Is(err, ErrNotAllowed) {
+	if _, err := here.RotateKeys(ctx, Act{}, nil); !errors.Is(err, ErrNotAllowed) {
 		t.Errorf("rotated while a node that lives lacks the key: %v", err)
 	}
 	if err := errors.Join(away.Opens(), here.Opens()); err != nil {
@@ -343,7 +343,7 @@ func TestKeyThatSealsElsewhere(t *testing.T) {
 	// As after a pause: nobody has heard of it, nor it of them.
 	house{Store: here}.sql(t, `UPDATE node SET seen_at = 0 WHERE key_number = 1`)
 	away.postgres().KeysAt.Store(postgres.Moment(time.Now().Add(-engine.NodeLife)))
-	if _, err := here.RotateKeys(ctx, Act{}); err != nil {
+	if _, err := here.RotateKeys(ctx, Act{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // before it has looked, and after

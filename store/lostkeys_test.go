@@ -128,7 +128,7 @@ func (h house) rotated(t *testing.T) *token.Key {
 	if _, err := h.AddKeys(ctx, []*token.Key{second}, Act{Actor: "operator"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.RotateKeys(ctx, Act{Actor: "operator"}); err != nil {
+	if _, err := h.RotateKeys(ctx, Act{Actor: "operator"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return second
@@ -176,7 +176,7 @@ func TestReplaceLostOfRetiredKeys(t *testing.T) {
 	if _, err := h.AddKeys(ctx, []*token.Key{token.NewKey(2, [32]byte{2})}, act); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.RotateKeys(ctx, act); err != nil {
+	if _, err := h.RotateKeys(ctx, act, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.RetireKey(ctx, 1, act); err != nil {

@@ -208,7 +208,7 @@ func (g *global) takeOut(c *cobra.Command, number int) error {
 	if err != nil {
 		return err
 	}
-	return config.EditKeys(l.SecretKeyFile, func(keys []config.NumberedKey) []config.NumberedKey {
-		return slices.DeleteFunc(keys, func(k config.NumberedKey) bool { return k.Number == number })
-	})
+	return config.EditKeys(c.Context(), l.SecretKeyFile, func(keys []config.NumberedKey) ([]config.NumberedKey, error) {
+		return slices.DeleteFunc(keys, func(k config.NumberedKey) bool { return k.Number == number }), nil
+	}, nil)
 }

@@ -132,9 +132,9 @@ func TestEditKeysKeepsModeAndSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := config.EditKeys(name, func(k []config.NumberedKey) []config.NumberedKey {
-		return append(k, config.NumberedKey{Number: 2, Secret: [32]byte{1, 2}})
-	}); err != nil {
+	if err := config.EditKeys(t.Context(), name, func(k []config.NumberedKey) ([]config.NumberedKey, error) {
+		return append(k, config.NumberedKey{Number: 2, Secret: [32]byte{1, 2}}), nil
+	}, nil); err != nil {
 		t.Fatal(err)
 	}
 	after, err := config.ReadKeys(name)
