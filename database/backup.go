@@ -69,6 +69,8 @@ func restoreError(what string, err error) error {
 	switch {
 	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrDamaged):
 		return &fault.Error{Code: fault.Failed, What: what, Hint: "take another backup: this one cannot be restored"}
+	case errors.Is(err, store.ErrLogBeside):
+		return &fault.Error{Code: fault.State, What: what, Hint: "it is a database and no backup: start grantkeeper serve on it and make one (grantkeeper backup create FILE), or stop the server in good order, which empties what is beside it"}
 	case errors.Is(err, store.ErrSchema):
 		return &fault.Error{Code: fault.State, What: what, Hint: "restore it with the release that made it, or a later one"}
 	case errors.Is(err, store.ErrInUse):

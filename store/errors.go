@@ -16,6 +16,7 @@ var (
 	ErrAnswered    = engine.ErrAnswered
 	ErrNotAllowed  = engine.ErrNotAllowed
 	ErrInUse       = engine.ErrInUse
+	ErrLogBeside   = engine.ErrLogBeside
 	ErrParted      = engine.ErrParted
 	ErrDamaged     = engine.ErrDamaged
 	ErrNodes       = engine.ErrNodes

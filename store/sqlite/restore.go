@@ -25,8 +25,12 @@ import (
 )
 
 // Unpack copies a backup into a new file, which is its owner's alone, and
-// unpacks it when it is compressed by gzip.
+// unpacks it when it is compressed by gzip. ErrLogBeside refuses the file of a database
+// whose last writes are in other files: a backup has everything in one.
 func Unpack(from, to string) error {
+	if err := refuseBeside(from); err != nil {
+		return err
+	}
 	in, err := os.Open(from)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -39,6 +43,22 @@ func Unpack(from, to string) error {
 	if err := unpack(in, out); err != nil {
 		os.Remove(to)
 		return fmt.Errorf("backup: %s: %w", from, err)
+	}
+	return nil
+}
+
+// refuseBeside refuses a file that has a log of SQLite or refreshes beside it, by its own
+// name or by the one that it leads to.
+func refuseBeside(from string) error {
+	for _, path := range []string{from, realPath(from)} {
+		for _, suffix := range []string{"-wal", "-journal", besideSuffix, besideSuffix + "-wal", besideSuffix + "-journal"} {
+			info, err := os.Lstat(path + suffix)
+			if err == nil && info.Size() > 0 {
+				return fmt.Errorf("backup: %s: %w: %s", from, engine.ErrLogBeside, path+suffix)
+			} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("backup: %w", err)
+			}
+		}
 	}
 	return nil
 }
@@ -109,7 +129,7 @@ type Restored struct {
 
 // Restore puts a backup where the database is expected. It is there whole or
 // not at all. ErrInUse and ErrNotEmpty refuse to touch another one; ErrForeign
-// refuses a file that is damaged or no backup, ErrSchema one of a later
+// refuses a file that is damaged or no backup, ErrLogBeside one of a database that was copied, ErrSchema one of a later
 // release, ErrKeys one of other keys.
 func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 	o.To = realPath(o.To)
