@@ -215,6 +215,9 @@ func devKey(data string) ([]*token.Key, error) {
 	if data == "" {
 		return []*token.Key{token.NewKey(1, secret)}, nil
 	}
+	if err := refuseInstallation(data); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, fault.CannotOpen("", "%v", err)
 	}
@@ -229,6 +232,19 @@ func devKey(data string) ([]*token.Key, error) {
 		return nil, &fault.Error{Code: e.Code, What: e.What, Hint: "move it and the database away, dev makes new ones; or choose another --data"}
 	}
 	return keys, err
+}
+
+// refuseInstallation refuses a folder that init has written to: its database would get
+// accounts whose password everybody knows.
+func refuseInstallation(data string) error {
+	for _, of := range []string{"grantkeeper.toml", "operator.password"} {
+		if _, err := os.Lstat(filepath.Join(data, of)); err == nil {
+			return &fault.Error{Code: fault.State, What: filepath.Join(data, of) + " is there: the folder is an installation's, and dev would add demo accounts to it", Hint: "choose another --data, or: grantkeeper serve"}
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return fault.CannotOpen("choose another --data", "%v", err)
+		}
+	}
+	return nil
 }
 
 // fill fills an empty database, adds dev's own client, and starts the sample.
