@@ -5,19 +5,18 @@ import (
 	"os"
 )
 
-// WriteNew writes a file that must not exist yet.
+// WriteNew writes a file that must not exist yet. Where that fails there is none: an empty
+// one would be taken for one that was made.
 func WriteNew(name string, mode os.FileMode, content []byte) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
-	if err := f.Chmod(mode); err != nil { // whatever the umask is
-		f.Close()
-		return err
+	if err = f.Chmod(mode); err == nil { // whatever the umask is
+		_, err = f.Write(content)
 	}
-	if _, err := f.Write(content); err != nil {
-		f.Close()
-		return err
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		os.Remove(name)
 	}
-	return errors.Join(f.Sync(), f.Close())
+	return err
 }
