@@ -75,7 +75,8 @@ func (s *Server) listen() (err error) {
 	if s.options.Dev == nil {
 		bound = newConnLimit(s.log)
 	}
-	if on.public, err = listen(s.HTTP.Listen, s.Upstream != nil || s.MCPUpstream != nil, bound, command+" --listen 127.0.0.1:9000"); err != nil {
+	watched := s.Upstream != nil || s.MCPUpstream != nil || len(s.Guarded) > 0
+	if on.public, err = listen(s.HTTP.Listen, watched, bound, command+" --listen 127.0.0.1:9000"); err != nil {
 		return err
 	}
 	if s.TLS != nil {

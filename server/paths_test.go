@@ -2,14 +2,17 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/config"
 )
@@ -92,6 +95,45 @@ func TestPathsAreGuarded(t *testing.T) {
 				t.Errorf("%s with %q: %d", path, sent, w.Code)
 			}
 		}
+	}
+}
+
+// A call of a path ends with its client, also where no service answers API v5 or MCP.
+func TestClientsOfPathsGoAway(t *testing.T) {
+	begun, ended := make(chan bool), make(chan bool, 1)
+	service := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		begun <- true
+		<-r.Context().Done()
+		ended <- true
+	}))
+	t.Cleanup(service.Close)
+	t.Cleanup(service.CloseClientConnections) // else a call that goes on is waited for
+	l := good(t)
+	l.HTTP.Listen, l.Gateway.Listen, l.Operator.Listen = "127.0.0.1:0", "off", "off"
+	l.Database.URL = "sqlite://" + t.TempDir() + "/paths.db"
+	l.Service.KeyFile = write(t, "service.key", gatewayKey+"\n", 0o600)
+	l.Paths = []config.Path{{Path: "/reports", Upstream: service.URL, Kind: "api", Name: "Reports"}}
+	checked, err := l.Check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Start(t.Context(), checked, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	addAda(t, s)
+	c, err := net.Dial("tcp", s.PublicAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(c, "GET /reports/x HTTP/1.1\r\nHost: app.example\r\nX-Auth-Token: "+adasKey+"\r\n\r\n")
+	<-begun
+	c.Close()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the call goes on without its client")
 	}
 }
 
