@@ -108,10 +108,10 @@ func (p *Previews) Check(ctx context.Context) (took time.Duration, err error) {
 
 func (p *Previews) begin() {
 	p.slots, p.kept = make(chan struct{}, previewSlots), map[[sha256.Size]byte]keptPreview{}
+	transport := newTransport()
+	transport.MaxIdleConnsPerHost, transport.MaxResponseHeaderBytes = previewSlots, 16<<10
 	p.http = http.Client{
-		Transport: &http.Transport{ // no proxy from the environment: the service is named
-			MaxIdleConnsPerHost: previewSlots, IdleConnTimeout: idleConnection, MaxResponseHeaderBytes: 16 << 10, ForceAttemptHTTP2: true,
-		},
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -46,6 +46,7 @@ const (
 	dialTimeout    = 5 * time.Second
 	waitForAnswer  = 30 * time.Second
 	idleConnection = time.Second      // servers end theirs after 2 seconds at the soonest, and a change that meets this end is lost
+	pingTimeout    = 5 * time.Second  // of silence on a connection of HTTP/2, before a ping, and then for its answer
 	pieceTimeout   = 60 * time.Second // for the client to take or send one piece
 	maxHead        = 64 << 10         // bytes of an answer's headers
 )
@@ -58,17 +59,9 @@ const short = 2 << 10
 func (u *Upstream) Handler() http.Handler {
 	u.streams.API = u.API
 	wait, piece := cmp.Or(u.wait, waitForAnswer), cmp.Or(u.piece, pieceTimeout)
-	transport := &http.Transport{ // no proxy from the environment: the service is named
-		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		TLSHandshakeTimeout:   dialTimeout,
-		ResponseHeaderTimeout: wait,
-		IdleConnTimeout:       idleConnection,
-		MaxIdleConnsPerHost:   256,
-		DisableCompression:    true, // what the client accepts, the service hears
-		ForceAttemptHTTP2:     true,
-
-		MaxResponseHeaderBytes: maxHead,
-	}
+	transport := newTransport()
+	transport.ResponseHeaderTimeout, transport.MaxIdleConnsPerHost, transport.MaxResponseHeaderBytes = wait, 256, maxHead
+	transport.DisableCompression = true // what the client accepts, the service hears
 	all, resources := rootsOf(u.API.Resources), u.API.Resources.All()
 	quiet := log.New(io.Discard, "", 0) // what matters comes to failed
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -121,6 +114,18 @@ func (u *Upstream) Handler() http.Handler {
 		}
 		proxy.ServeHTTP(lasting, r)
 	})
+}
+
+// newTransport is one to the service. What may last says nothing for hours, so that a
+// connection of HTTP/2, which is shared, is asked by pings whether it is dead.
+func newTransport() *http.Transport {
+	return &http.Transport{ // no proxy from the environment: the service is named
+		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSHandshakeTimeout: dialTimeout,
+		IdleConnTimeout:     idleConnection,
+		ForceAttemptHTTP2:   true,
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingTimeout, PingTimeout: pingTimeout},
+	}
 }
 
 // buffers are those that answers are copied with: to make one of 32 KiB for each

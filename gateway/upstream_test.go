@@ -604,3 +604,11 @@ func TestUpstreamIsGivenNoStaleConnection(t *testing.T) {
 		t.Errorf("connections %v, idle for up to %v", by, idleConnection)
 	}
 }
+
+// Neither calls nor previews wait on a connection whose other side is gone.
+func TestDeadConnections(t *testing.T) {
+	apitest.GivesUpTheDead(t, newTransport())
+	var p Previews
+	p.begin()
+	apitest.GivesUpTheDead(t, p.http.Transport.(*http.Transport))
+}

@@ -57,6 +57,7 @@ const (
 
 	dialTimeout    = 5 * time.Second
 	idleConnection = time.Second      // servers end theirs after 2 seconds at the soonest, and a call that meets this end is lost
+	pingTimeout    = 5 * time.Second  // of silence on a connection of HTTP/2, before a ping, and then for its answer
 	pieceTimeout   = 60 * time.Second // for the client to take or send one piece
 	keepAlive      = 25 * time.Second // of silence, before a comment
 	outlastsToken  = time.Hour        // a call that began in time
@@ -77,6 +78,7 @@ func (s *Server) Handler() http.Handler {
 			MaxIdleConnsPerHost:    256,
 			DisableCompression:     true,
 			ForceAttemptHTTP2:      true,
+			HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingTimeout, PingTimeout: pingTimeout}, // a stream is silent for hours, and the connection may be dead
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/api/apitest"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/token"
@@ -658,4 +659,10 @@ func TestNoStaleConnection(t *testing.T) {
 	if idleConnection >= 2*time.Second || by[0] == by[1] {
 		t.Errorf("connections %v, idle for up to %v", by, idleConnection)
 	}
+}
+
+// No call waits on a connection whose other side is gone.
+func TestDeadConnections(t *testing.T) {
+	h := newHouse(t, jsonService("{}"))
+	apitest.GivesUpTheDead(t, h.proxy.to.(*http.Transport))
 }
