@@ -43,8 +43,11 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, appended st
 		(&api.Fault{Status: 400, Code: "invalid_request", Description: "Send the original's path once, in X-Original-URI or X-Forwarded-Uri, and its host once."}).Answer(w)
 		return
 	}
-	o, fault := s.request(r.Context(), original{host, target, withCredentials(r.Header)})
 	path, _, _ := strings.Cut(target, "?")
+	if appended != "" && (r.URL.RawQuery != "" || r.URL.ForceQuery) {
+		target += "?" + r.URL.RawQuery
+	}
+	o, fault := s.request(r.Context(), original{host, target, withCredentials(r.Header)})
 	if by := s.API.RuledBy(); fault == nil && by != nil && !by.Empty() && takenForMCP(s.API.Resources.All(), path) != "" {
 		fault = noTool
 	}
@@ -55,9 +58,6 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, appended st
 	call := identity.Call{Target: target, Unread: true}
 	if call.Method, _ = agreed(r.Header["X-Original-Method"], r.Header["X-Forwarded-Method"]); appended != "" {
 		call.Method = r.Method
-		if r.URL.RawQuery != "" || r.URL.ForceQuery {
-			call.Target += "?" + r.URL.RawQuery
-		}
 	}
 	if a, ok := s.guard(w, o); ok && s.ruled(w, r, a, call, host) {
 		s.tell(w, r, key, a, call)

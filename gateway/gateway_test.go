@@ -611,7 +611,7 @@ func TestSettle(t *testing.T) {
 		}
 	}
 	for _, target := range []string{
-		"", "api/v5", "?x", "*", "https://a/api/v5", "/api/v5#x", "/api/v5/%", "/api/v5/%zz", "/api/v5/\n", "/api/v5/%0a", "/api/v5/%00", "/api/v5/\x7f",
+		"", "api/v5", "?x", "*", "https://a/api/v5", "/api/v5#x", "/api/v5?a=1#&role=host", "/api/v5/%", "/api/v5/%zz", "/api/v5/\n", "/api/v5/%0a", "/api/v5/%00", "/api/v5/\x7f",
 		"/api/v5/..", "/api/v5/../v3/x", "/api/v5/./../v3/x", "/api/v5/x/../../v3", "/api/v5/%2e%2e/v3", "/api/v5/%2E./v3", "/api/v5/..%2fv3", "/api/v5%2f..%2fv3",
 		"/api/v5/%252e%252e/v3", "/api/v5/%25252e%25252e/v3", `/api/v5/..\v3`, `/api/v5\..\v3`, "/api/v5/..%5cv3", "/api/v5/..;/v3", "/api/v5/..;x=1/v3", "/api/v5/%2e%2e%3b/v3", `/api/v5/a;\..\..\v3`,
 		"/api/v3/../v5/x", "/x/../api/v5", "//api/v5", "/api//v5", "/api/./v5", "/%61pi/v5", "/api/v5;x", "/api;x/v5", "/api/v5%2fx",

@@ -54,7 +54,9 @@ const ambiguous = "The path is none, or not every server reads it alike: send it
 // some of them alone; and bytes that are not UTF-8, which some decode all the same.
 func (all roots) settle(target string) (decoded string, ok bool) {
 	raw, _, _ := strings.Cut(target, "?")
-	if !strings.HasPrefix(raw, "/") || strings.Contains(raw, "#") {
+	// No target has a "#" (RFC 9112 section 3.2): some cut it off with what follows, in the
+	// query as well, where a rule would read a role that the service does not.
+	if !strings.HasPrefix(raw, "/") || strings.Contains(target, "#") {
 		return "", false
 	}
 	decoded, err := url.PathUnescape(raw)

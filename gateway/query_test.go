@@ -1,6 +1,9 @@
 package gateway
 
 import (
+	"bufio"
+	"fmt"
+	"net"
 	"net/http"
 	"testing"
 )
@@ -15,5 +18,24 @@ func TestQueryIsPassedOnAsItCame(t *testing.T) {
 		if got != "/api/v5/notes"+query {
 			t.Errorf("%q came as %q", query, got)
 		}
+	}
+}
+
+// A query with a raw "#" is read in two ways: a rule would take a role from behind it.
+func TestQueryWithAFragment(t *testing.T) {
+	b := newBehind(t, func(http.ResponseWriter, *http.Request) {}, nil)
+	c, err := net.Dial("tcp", b.front.Listener.Addr().String()) // no client writes it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "GET /api/v5/notes?a=1#&role=host HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n", b.access)
+	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != 400 || b.served.Load() != 0 {
+		t.Errorf("status %d, and the service was asked %d times", answer.StatusCode, b.served.Load())
 	}
 }

@@ -66,7 +66,7 @@ func (u *Upstream) Handler() http.Handler {
 	quiet := log.New(io.Discard, "", 0) // what matters comes to failed
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := sent(r.URL) // is looked at, and passed on, in the same bytes
-		if _, ok := all.settle(path); !ok {
+		if _, ok := all.settle(path + "?" + r.URL.RawQuery); !ok {
 			(&api.Fault{Status: 400, Code: "invalid_request", Description: ambiguous}).Answer(w)
 			return
 		}
