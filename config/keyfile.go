@@ -16,7 +16,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
-// ErrRefused, of what takes a changed key file, puts the file back as it was.
+// ErrRefused is of what takes a changed key file, and puts the file back as it was.
 var ErrRefused = errors.New("not taken")
 
 // EditKeys changes a key file, which is there whole before and after, and has what was
