@@ -39,8 +39,8 @@ const (
 	firstListKey = "clients"
 )
 
-// listsClients reports whether a file has the list under its first name. Names of
-// settings are read in any case.
+// listsClients reports whether a file has the list under its first name, in any case: what
+// is spelt otherwise is told as that.
 func listsClients(tree map[string]any) bool {
 	for key, v := range tree {
 		if _, list := v.([]any); list && strings.EqualFold(key, firstListKey) {

@@ -9,8 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"path"
 	"reflect"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -434,6 +438,9 @@ func (l *Loaded) decode(name string, text []byte) error {
 	if err := checkKinds(name, text, l.listed); err != nil {
 		return err
 	}
+	if is, want := misspelt(asWritten[l.listed], tree, ""); is != "" {
+		return fault.BadConfig("write "+want, "%s:%d: unknown setting %s", name, lineOf(text, path.Ext("." + is)[1:]), is)
+	}
 	if err := l.unmarshal(text); err != nil {
 		return tomlError(name, err, l.listed)
 	}
@@ -469,6 +476,55 @@ func textual(t reflect.Type) reflect.Type {
 		}
 	}
 	return reflect.StructOf(fields)
+}
+
+// lineOf gives the first line that has a key, in a table's name or before what it is set to.
+func lineOf(text []byte, key string) int {
+	has := regexp.MustCompile(`(^|[\s\[{,."'])` + regexp.QuoteMeta(key) + `["']?\s*[=.\]]`)
+	for i, line := range bytes.Split(text, []byte("\n")) {
+		if has.Match(line) {
+			return i + 1
+		}
+	}
+	return 1
+}
+
+// misspelt gives the first key, by its name, that is one of a setting but for its case,
+// and that setting's: the decoder takes it, and nobody else would see that it is set.
+func misspelt(t reflect.Type, v any, under string) (is, want string) {
+	switch t.Kind() {
+	case reflect.Slice:
+		all, _ := v.([]any)
+		for _, one := range all {
+			if is, want = misspelt(t.Elem(), one, under); is != "" {
+				return is, want
+			}
+		}
+	case reflect.Map:
+		all, _ := v.(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(all)) {
+			if is, want = misspelt(t.Elem(), all[key], under+key+"."); is != "" {
+				return is, want
+			}
+		}
+	case reflect.Struct:
+		all, _ := v.(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(all)) {
+			for f := range t.Fields() {
+				name, _, _ := strings.Cut(f.Tag.Get("toml"), ",")
+				if name != key && strings.EqualFold(name, key) {
+					return under + key, under + name
+				}
+				if name != key {
+					continue
+				}
+				if is, want = misspelt(f.Type, all[key], under+key+"."); is != "" {
+					return is, want
+				}
+			}
+		}
+	}
+	return "", ""
 }
 
 // checkKinds refuses a key that does not exist, and a value of another kind

@@ -22,6 +22,11 @@ func TestFaultsOfTheFileNameTheLine(t *testing.T) {
 	for _, tt := range []struct{ name, text, want, hint string }{
 		{"unknown key", "base_urls = []\n\n[http]\nlisten = \":1\"\ntrusted_proxy = []\n", ":5: unknown setting http.trusted_proxy", "did you mean http.trusted_proxies?"},
 		{"unknown key at the top", "# c\nbaseurls = []\n", ":2: unknown setting baseurls", "did you mean base_urls?"},
+		{"another case", "[session]\nIdle = \"1h\"\n", ":2: unknown setting session.Idle", "write session.idle"},
+		{"both cases", "[session]\nidle = \"1h\"\nIDLE = \"700h\"\n", ":3: unknown setting session.IDLE", "write session.idle"},
+		{"a table in another case", "[Clients]\ndesktop = true\n", ":1: unknown setting Clients", "write clients"},
+		{"a client's in another case", "[[clients]]\nID = \"x\"\nredirect_uris = [\"y\"]\n", ":2: unknown setting clients.ID", "write clients.id"},
+		{"a network's in another case", "[limiter]\nnetworks = [{Cidr = \"192.0.2.0/24\", multiple = 2}]\n", ":2: unknown setting limiter.networks.Cidr", "write limiter.networks.cidr"},
 		{"unknown table", "\n[operatr]\nlisten = \":1\"\n", ":2: unknown setting operatr", "did you mean operator?"},
 		{"unknown key of a client", "[[clients]]\nid = \"x\"\nredirect_uri = \"y\"\n", ":3: unknown setting clients.redirect_uri", "did you mean clients.redirect_uris?"},
 		{"unknown key of a network", "[limiter]\nnetworks = [{cidr = \"192.0.2.0/24\", multiples = 2}]\n", ":2: unknown setting limiter.", "did you mean limiter.networks.multiple?"},
