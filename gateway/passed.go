@@ -17,10 +17,13 @@ var (
 		"authorization", "x-auth-token", "cookie", "x-gateway-key", "x-request-id", "expect",
 		"connection", "upgrade", "proxy", "via", "forwarded",
 		"x-host", "x-url", "x-uri", "x-scheme", "x-url-scheme", "x-server-name", "front-end-https", "script-name", "x-script-name",
+		"x-user", "x-user-id", "x-user-name", "x-user-email", "x-user-groups", "x-user-roles", "x-username", "x-email", "x-groups", "x-roles", "x-auth-user",
 	}
 	prefixesNotPassedOn = []string{
 		strings.ToLower(identity.Prefix), "x-forward", "x-host-", "x-original-", "x-rewrite-", "x-override-", "x-proxy-", "x-remote-", "remote-",
 		"x-http-", "x-method-override", "x-accel-", "x-sendfile", "x-envoy-",
+		"x-auth-request-", "x-webauth-", "x-authenticated-", "x-vouch-", "x-pomerium-", "x-goog-authenticated-", "x-amzn-oidc-", "x-ms-client-principal", "cf-access-",
+		"client-cert", "x-client-cert", "x-client-dn", "x-client-verify", "x-ssl-", "ssl-",
 	}
 	// Parts between hyphens.
 	partsNotPassedOn = []string{"ip", "ips", "ipv4", "ipv6", "clientip", "addr", "address"}

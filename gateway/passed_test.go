@@ -19,16 +19,20 @@ var headersOfClients = map[string][]string{
 		"X-Original-URL", "X-Original-Host", "X-Original-URI", "X-Rewrite-URL", "X-Override-URL", "X-Proxy-URL", "X-HTTP-Host-Override", "X-HTTP-DestinationURL", "X-Url-Scheme", "X-Scheme", "X-Url", "X-Uri", "Front-End-Https",
 		"X-Envoy-Original-Path", "Script-Name", "X-Script-Name", "X-Server-Name", "Proxy",
 	},
-	"method":           {"X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override", "X-Method-Overrides", "Expect", "Upgrade"},
-	"what to answer":   {"X-Accel-Redirect", "X-Accel-Buffering", "X-Accel-Mapping", "X-Sendfile", "X-Sendfile-Type"},
-	"who is signed in": {"X-Grantkeeper-Person", "X-Grantkeeper-Signature", "X-Grantkeeper-Anything", "X-Forwarded-User", "X-Forwarded-Email", "X-Remote-User", "Remote-User", "Authorization", "X-Auth-Token", "Cookie", "X-Gateway-Key"},
+	"method":         {"X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override", "X-Method-Overrides", "Expect", "Upgrade"},
+	"what to answer": {"X-Accel-Redirect", "X-Accel-Buffering", "X-Accel-Mapping", "X-Sendfile", "X-Sendfile-Type"},
+	"who is signed in": {"X-Grantkeeper-Person", "X-Grantkeeper-Signature", "X-Grantkeeper-Anything", "X-Forwarded-User", "X-Forwarded-Email", "X-Remote-User", "Remote-User", "Authorization", "X-Auth-Token", "Cookie", "X-Gateway-Key",
+		"X-User", "X-User-Id", "X-User-Name", "X-User-Email", "X-User-Groups", "X-User-Roles", "X-Username", "X-Email", "X-Groups", "X-Roles", "X-Auth-User",
+		"X-Auth-Request-User", "X-Auth-Request-Email", "X-Auth-Request-Groups", "X-Webauth-User", "X-Authenticated-User", "X-Authenticated-Userid", "X-Vouch-User",
+		"X-Pomerium-Claim-Email", "X-Goog-Authenticated-User-Email", "X-Amzn-Oidc-Identity", "X-Ms-Client-Principal-Name", "Cf-Access-Authenticated-User-Email",
+		"Client-Cert", "Client-Cert-Chain", "X-Client-Cert", "X-Client-Dn", "X-Client-Verify", "X-Ssl-Client-Verify", "X-Ssl-Client-S-Dn", "Ssl-Client-Cert"},
 	"what is ours":     {"X-Request-Id"},
 	"another spelling": {"X_Forwarded_For", "X-Forwarded_For", "X_Grantkeeper_Person", "x.forwarded.for", "X-Real!IP", "X~Host", "X_Http_Method_Override"},
 }
 
 var headersPassedOn = []string{
 	"Accept", "Accept-Language", "Content-Type", "Content-Encoding", "If-Match", "If-None-Match", "Range", "User-Agent", "Origin", "Referer", "Prefer", "Idempotency-Key",
-	"X-Idempotency-Key", "X-Correlation-Id", "Traceparent", "X-Requested-With", "X-Zip", "X-Shipping", "Slug", "Ship-To",
+	"X-Idempotency-Key", "X-Correlation-Id", "Traceparent", "X-Requested-With", "X-Zip", "X-Shipping", "Slug", "Ship-To", "X-User-Agent", "X-Usage", "X-Email-Template", "X-Client-Version",
 }
 
 func TestPassedOn(t *testing.T) {

@@ -39,3 +39,13 @@ func TestQueryWithAFragment(t *testing.T) {
 		t.Errorf("status %d, and the service was asked %d times", answer.StatusCode, b.served.Load())
 	}
 }
+
+// What would echo the request, with its signature, comes to no service.
+func TestNoEcho(t *testing.T) {
+	b := newBehind(t, func(http.ResponseWriter, *http.Request) {}, nil)
+	for _, method := range []string{"TRACE", "TRACK"} {
+		if a := b.call(method, "/api/v5/notes", nil); a.StatusCode != 405 || b.served.Load() != 0 {
+			t.Errorf("%s: status %d, and the service was asked %d times", method, a.StatusCode, b.served.Load())
+		}
+	}
+}

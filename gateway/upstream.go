@@ -70,6 +70,10 @@ func (u *Upstream) Handler() http.Handler {
 			(&api.Fault{Status: 400, Code: "invalid_request", Description: ambiguous}).Answer(w)
 			return
 		}
+		if r.Method == http.MethodTrace || r.Method == http.MethodConnect || r.Method == "TRACK" { // an echo would have the signature
+			(&api.Fault{Status: 405, Code: "method_not_allowed", Description: "This method is for no service."}).Answer(w)
+			return
+		}
 		if at := takenForMCP(resources, path); at != "" {
 			otherMCP(at).Answer(w)
 			return
