@@ -1,13 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
 	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,23 +68,20 @@ it is its owner's alone. The secret keys are not in it: keep them apart from it.
 		Args:        oneFile,
 		Annotations: map[string]string{"next": "grantkeeper backup verify FILE"},
 		RunE: func(c *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			running, err := at.Connect(ctx, g.config, os.Environ())
-			if err != nil {
-				return err
-			}
 			made := backupResult{File: args[0]}
-			made.TakenAt, made.Bytes, err = running.BackUp(ctx, made.File, packed, change.reason)
-			if ctx.Err() != nil {
-				return server.Interrupted(os.Interrupt)
-			} else if err != nil {
+			if err := untilSignal(c.Context(), func(ctx context.Context) error {
+				running, err := at.Connect(ctx, g.config, os.Environ())
+				if err == nil {
+					made.TakenAt, made.Bytes, err = running.BackUp(ctx, made.File, packed, change.reason)
+				}
+				return err
+			}); err != nil {
 				return err
 			}
 			if g.json {
 				return writeDocument(c.OutOrStdout(), made)
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s  %s, of %s\n", made.File, terminal.Size(made.Bytes), terminal.UTC(made.TakenAt))
+			_, err := fmt.Fprintf(c.OutOrStdout(), "%s  %s, of %s\n", made.File, terminal.Size(made.Bytes), terminal.UTC(made.TakenAt))
 			return err
 		},
 	}

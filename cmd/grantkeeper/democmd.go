@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net/url"
 	"os"
 
@@ -49,7 +50,7 @@ deletes it at the end: it raises no alarm.`,
 					return err
 				}
 			}
-			return demo.Run(c.Context(), o, c.OutOrStdout())
+			return untilSignal(c.Context(), func(ctx context.Context) error { return demo.Run(ctx, o, c.OutOrStdout()) })
 		},
 	}
 	f := c.Flags()

@@ -8,12 +8,17 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/devserver"
 	"github.com/grantkeeper/grantkeeper/drill"
 )
@@ -143,6 +148,58 @@ func TestDrillLowersTheCeiling(t *testing.T) {
 	left := dev.operator(t, "GET", "/v1/approvals?state=live", "")["items"].([]any)
 	if len(left) != 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// Ended by a signal, a drill leaves neither its client nor a ceiling that it lowered.
+func TestDrillThatIsEnded(t *testing.T) {
+	t.Parallel()
+	dev := startDev(t, devserver.Options{})
+	to, err := url.Parse(dev.Server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forgetful := httptest.NewServer(&httputil.ReverseProxy{ // never refuses, so the round goes on
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
+		ModifyResponse: func(a *http.Response) error {
+			body, err := io.ReadAll(a.Body)
+			body = bytes.ReplaceAll(body, []byte(`"access":"read"`), []byte(`"access":"change"`))
+			a.Body, a.ContentLength, a.StatusCode = io.NopCloser(bytes.NewReader(body)), int64(len(body)), http.StatusOK
+			a.Header.Del("Content-Length")
+			return err
+		},
+	})
+	defer forgetful.Close()
+	readOnly := func() bool {
+		return dev.operator(t, "GET", "/v1/organizations/nordlys/policy", "")["policy"].(map[string]any)["read_only"] == true
+	}
+	drilling := func() bool {
+		return slices.ContainsFunc(dev.operator(t, "GET", "/v1/clients", "")["items"].([]any), func(one any) bool {
+			return client.Drill(one.(map[string]any)["client_id"].(string))
+		})
+	}
+	for _, tt := range []struct {
+		by    os.Signal
+		code  int
+		args  []string
+		under func() bool
+	}{{syscall.SIGTERM, 143, []string{"--lower"}, readOnly}, {os.Interrupt, 130, nil, drilling}} {
+		c := command(t, append([]string{"drill", "--base-url", dev.Server, "--node", dev.Server, "--node", forgetful.URL, "--timeout", "1m", "--operator", dev.Operator}, tt.args...)...)
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(time.Minute); !tt.under(); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("the drill does not begin")
+			}
+		}
+		if err := c.Process.Signal(tt.by); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Wait() // the code says it
+		if code := c.ProcessState.ExitCode(); code != tt.code || drilling() || readOnly() {
+			t.Errorf("%v: exit code %d, its client is left %v, the ceiling is low %v", tt.by, code, drilling(), readOnly())
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"time"
 
@@ -47,7 +48,7 @@ was acknowledged, or later than --within after it.`,
 			if err != nil {
 				return err
 			}
-			return drill.Run(c.Context(), o, server, c.OutOrStdout())
+			return untilSignal(c.Context(), func(ctx context.Context) error { return drill.Run(ctx, o, server, c.OutOrStdout()) })
 		},
 	}
 	f := c.Flags()

@@ -1,17 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/database"
 	"github.com/grantkeeper/grantkeeper/fault"
-	"github.com/grantkeeper/grantkeeper/server"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
@@ -70,19 +67,15 @@ func (g *global) migrateCopy(c *cobra.Command, checked config.Checked, from, to 
 	if err := yes.confirm(c, fmt.Sprintf("Copy %s into %s?", source.Name(), target.Name())); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	var tables []store.CopiedTable
 	var rows, mended int64
-	err = database.Copy(ctx, store.CopyOptions{From: source, To: target, Ring: checked.Ring, Release: version, Told: func(one store.CopiedTable) {
+	o := store.CopyOptions{From: source, To: target, Ring: checked.Ring, Release: version, Told: func(one store.CopiedTable) {
 		tables, rows, mended = append(tables, one), rows+one.Rows, mended+one.Mended
 		if !g.json {
 			fmt.Fprintf(c.OutOrStdout(), "%-20s %9d  %s\n", one.Table, one.Rows, one.Digest[:16])
 		}
-	}})
-	if err != nil && ctx.Err() != nil {
-		return server.Interrupted(os.Interrupt)
-	} else if err != nil {
+	}}
+	if err := untilSignal(c.Context(), func(ctx context.Context) error { return database.Copy(ctx, o) }); err != nil {
 		return err
 	}
 	if g.json {

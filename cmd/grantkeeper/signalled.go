@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/grantkeeper/grantkeeper/server"
+)
+
+// untilSignal does something that cleans up behind itself when its context ends, as the
+// first signal lets it; the second ends the process. Its error is then that of the signal.
+func untilSignal(ctx context.Context, do func(context.Context) error) error {
+	got := make(chan os.Signal, 1)
+	signal.Notify(got, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(got)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	signalled := make(chan error, 1)
+	go func() {
+		select {
+		case by := <-got:
+			signal.Stop(got)
+			signalled <- server.Interrupted(by)
+			end()
+		case <-ctx.Done():
+		}
+	}()
+	err := do(ctx)
+	select {
+	case by := <-signalled:
+		if err != nil {
+			return by
+		}
+	default:
+	}
+	return err
+}
