@@ -172,7 +172,9 @@ func (b *tab) open(address string) {
 
 func (b *tab) click(css string) {
 	b.t.Helper()
-	b.run(chromedp.ScrollIntoView(chromedp.CSS(css)), chromedp.Click(chromedp.CSS(css)))
+	if err := chromium.Press(b.ctx, css); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 // signIn goes through the form, and waits for what follows.

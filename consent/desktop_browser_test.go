@@ -56,10 +56,13 @@ func TestPressOverHTTPS(t *testing.T) {
 	err = chromedp.Do(ctx, chromedp.Navigate("http://127.0.0.1:"+port+"/"+path+"/start"),
 		chromedp.WaitVisible(chromedp.ID("email")), chromedp.SendKeys(chromedp.ID("email"), "ada@nordlys.example"),
 		chromedp.SendKeys(chromedp.ID("password"), pagetest.Password+kb.Enter),
-		chromedp.WaitVisible(chromedp.CSS("[name=organization][value=nordlys]")),
-		chromedp.Click(chromedp.CSS("[name=organization][value=nordlys]")), chromedp.Click(chromedp.CSS("[name=grant][value=everything]")),
-		chromedp.Click(chromedp.CSS("[value=approve]")),
-		chromedp.WaitVisible(chromedp.CSS(press)))
+		chromedp.WaitVisible(chromedp.CSS("[name=organization][value=nordlys]")))
+	if err == nil {
+		err = chromium.Press(ctx, "[name=organization][value=nordlys]", "[name=grant][value=everything]", "[value=approve]")
+	}
+	if err == nil {
+		err = chromedp.Do(ctx, chromedp.WaitVisible(chromedp.CSS(press)))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

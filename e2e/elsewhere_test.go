@@ -131,7 +131,9 @@ func (c *tab) open(address string) {
 
 func (c *tab) click(css string) {
 	c.t.Helper()
-	c.run(chromedp.ScrollIntoView(chromedp.CSS(css)), chromedp.Click(chromedp.CSS(css)))
+	if err := chromium.Press(c.ctx, css); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // shows waits until the page says something.

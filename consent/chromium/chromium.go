@@ -3,7 +3,10 @@ package chromium
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os/exec"
+	"regexp"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -38,3 +41,27 @@ func Start(t testing.TB, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Fatal("chromium does not start")
 	return nil
 }
+
+// Press presses what selectors of CSS find, one after the other, each once it can be seen.
+// A page's script may have put another element in the place of one that was found: it was
+// not pressed then, and is looked for again.
+func Press(tab context.Context, all ...string) error {
+	for _, css := range all {
+		err := errGone
+		for errors.Is(err, errGone) && tab.Err() == nil {
+			err = chromedp.Do(tab, chromedp.ScrollIntoView(chromedp.CSS(css)), chromedp.Click(chromedp.CSS(css)))
+			if err != nil && gone.MatchString(err.Error()) {
+				err = errGone
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("press %s: %w", css, err)
+		}
+	}
+	return nil
+}
+
+var (
+	errGone = errors.New("it is gone")
+	gone    = regexp.MustCompile(`Could not find node with given id|No node with given id found|Node is detached from document`)
+)
