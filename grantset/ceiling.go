@@ -158,7 +158,7 @@ func (a Authority) acts(role string) string {
 func (a Authority) Within(b Authority) bool {
 	own := org.Item{Organization: a.member.Organization, Person: a.member.Person}
 	switch {
-	case a.Whole() && !b.Whole(), a.MayReadOrganization() && !b.MayReadOrganization(), a.MayAdminister() && !b.MayAdminister(), a.ActsAsAdmin() && !b.ActsAsAdmin(),
+	case a.MayReadOrganization() && (!b.MayReadOrganization() || a.Whole() && !b.Whole()), a.MayAdminister() && !b.MayAdminister(), a.ActsAsAdmin() && !b.ActsAsAdmin(),
 		a.MayRead(own) && !b.MayRead(own), a.MayChange(own) && !b.MayChange(own):
 		return false
 	}
