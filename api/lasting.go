@@ -112,8 +112,6 @@ func (b *lastingBody) Read(p []byte) (int, error) {
 	}
 	b.l.bound(b.l.control.SetReadDeadline, b.l.piece)
 	n, err := b.ReadCloser.Read(p)
-	// While nobody reads it is the service that is slow, and no fault of the client's.
-	b.l.bound(b.l.control.SetReadDeadline, 0)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, ErrSlowBody
 	}
