@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"reflect"
 	"regexp"
 	"slices"
@@ -439,7 +438,7 @@ func (l *Loaded) decode(name string, text []byte) error {
 		return err
 	}
 	if is, want := misspelt(asWritten[l.listed], tree, ""); is != "" {
-		return fault.BadConfig("write "+want, "%s:%d: unknown setting %s", name, lineOf(text, path.Ext("." + is)[1:]), is)
+		return fault.BadConfig("write "+want, "%s:%d: unknown setting %s", name, lineOf(text, is[strings.LastIndex(is, ".")+1:]), is)
 	}
 	if err := l.unmarshal(text); err != nil {
 		return tomlError(name, err, l.listed)
@@ -510,21 +509,29 @@ func misspelt(t reflect.Type, v any, under string) (is, want string) {
 	case reflect.Struct:
 		all, _ := v.(map[string]any)
 		for _, key := range slices.Sorted(maps.Keys(all)) {
-			for f := range t.Fields() {
-				name, _, _ := strings.Cut(f.Tag.Get("toml"), ",")
-				if name != key && strings.EqualFold(name, key) {
-					return under + key, under + name
-				}
-				if name != key {
-					continue
-				}
-				if is, want = misspelt(f.Type, all[key], under+key+"."); is != "" {
-					return is, want
-				}
+			name, of, known := settingOf(t, key)
+			if !known { // checkKinds has refused it
+				continue
+			}
+			if name != key {
+				return under + key, under + name
+			}
+			if is, want = misspelt(of, all[key], under+key+"."); is != "" {
+				return is, want
 			}
 		}
 	}
 	return "", ""
+}
+
+// settingOf gives the name and the type of the field of t that the decoder takes a key for.
+func settingOf(t reflect.Type, key string) (name string, of reflect.Type, known bool) {
+	for f := range t.Fields() {
+		if name, _, _ = strings.Cut(f.Tag.Get("toml"), ","); strings.EqualFold(name, key) {
+			return name, f.Type, true
+		}
+	}
+	return "", nil, false
 }
 
 // checkKinds refuses a key that does not exist, and a value of another kind

@@ -8,6 +8,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -233,12 +234,8 @@ type keySet struct {
 
 // goOn takes over the keys of an earlier set of the same address.
 func (k *keySet) goOn(earlier *keySet) {
-	before := earlier.before.Load()
-	if before == nil {
-		before = earlier.RemoteKeySet
-	}
 	if earlier.at == k.at {
-		k.before.Store(before)
+		k.before.Store(cmp.Or(earlier.before.Load(), earlier.RemoteKeySet))
 	}
 }
 

@@ -120,7 +120,7 @@ func (s *Server) changePassword(v *page.Visit) error {
 		view.Fault, view.Wrong = v.Words.Say("password.wrong").String(), "current"
 		return s.showAccount(v, http.StatusUnprocessableEntity, view)
 	} else if errors.Is(err, store.ErrNotAllowed) {
-		return page.ErrSignIn // signed out meanwhile, elsewhere
+		return s.toAgain(v, "/account") // signed out elsewhere meanwhile, or a factor was added
 	} else if err != nil {
 		return page.Wrap("change password", err)
 	}

@@ -77,7 +77,7 @@ func (s *Server) showFactors(v *page.Visit, status int, view *factorsPage) error
 	}
 	view.Frame = s.Frame(v, page.TitleOf(view.Fault, "factors.title", "factors.error"))
 	view.Other = true
-	view.Same = s.SealPath(page.WithQuery("/account/sign-in", "return", view.Return))
+	view.Same = s.SealPath(factorsPath(view.Return))
 	return s.Show(v, status, factorsTemplate, view)
 }
 
@@ -90,7 +90,7 @@ func (s *Server) changingFactors(v *page.Visit) (form url.Values, done bool, err
 	if s.NoPasswords {
 		return nil, true, page.ErrNoPage
 	}
-	may, err := s.mayChangeSignIn(v, page.WithQuery("/account/sign-in", "return", s.Returned(page.One(form, "return"))))
+	may, err := s.mayChangeSignIn(v, factorsPath(s.Returned(page.One(form, "return"))))
 	return form, !may, err
 }
 
@@ -159,20 +159,17 @@ func newFactorIDOf(b []byte) string { return hex.EncodeToString(b[:12]) }
 // a second press of its button.
 const pressedTwice = time.Minute
 
-// addFactor adds one, with recovery codes where there are none, and shows them. A second
-// press shows new ones: a browser shows the second answer, and not the first.
+// addFactor adds one, with recovery codes where there are none, and shows them.
 func (s *Server) addFactor(v *page.Visit, f store.Factor, sealed string) error {
 	asked, recovery, err := s.factorsOf(v, v.Person.ID)
 	if err != nil {
 		return err
 	}
-	add, view := []store.Factor{f}, &factorsPage{Return: sealed}
-	if at := slices.IndexFunc(asked, func(one store.Factor) bool { return one.ID == f.ID }); at >= 0 {
-		if add = nil; asked[at].UsedAt > 0 || v.Now.Sub(time.Unix(asked[at].CreatedAt, 0)) > pressedTwice || len(asked) > 1 {
-			return s.showFactors(v, http.StatusOK, view)
-		}
+	if isAmong(asked, f.ID) {
+		return s.addedBefore(v, asked, f.ID, sealed)
 	}
-	if len(recovery) == 0 || add == nil {
+	add, view := []store.Factor{f}, &factorsPage{Return: sealed}
+	if len(recovery) == 0 {
 		more, codes := newRecoveryCodes()
 		add, view.Codes = append(add, more...), codes
 	}
@@ -180,22 +177,52 @@ func (s *Server) addFactor(v *page.Visit, f store.Factor, sealed string) error {
 	case errors.Is(err, store.ErrConflict):
 		view.Codes, view.Fault = nil, v.Words.Say("factors.many").String()
 		return s.showFactors(v, http.StatusConflict, view)
-	case errors.Is(err, store.ErrAnswered): // pressed twice at once, or somebody else's
-		view.Codes = nil
-		return s.showFactors(v, http.StatusOK, view)
+	case errors.Is(err, store.ErrAnswered): // by another press, at once
+		if asked, _, err = s.factorsOf(v, v.Person.ID); err != nil {
+			return err
+		}
+		return s.addedBefore(v, asked, f.ID, sealed)
 	case errors.Is(err, store.ErrNotAllowed):
-		return s.proveAgain(v, sealed)
+		return s.toAgain(v, factorsPath(sealed))
 	case err != nil:
 		return page.Wrap("add factor", err)
 	}
 	return s.showFactors(v, http.StatusOK, view)
 }
 
-// proveAgain leads to where somebody signs in again and back to their factors, of which
-// another session has added one meanwhile.
-func (s *Server) proveAgain(v *page.Visit, sealed string) error {
-	back := page.WithQuery("/account/sign-in", "return", sealed)
-	return v.See(page.WithQuery("/signin/again", "return", s.SealPath(back)))
+func isAmong(all []store.Factor, id string) bool {
+	return slices.ContainsFunc(all, func(f store.Factor) bool { return f.ID == id })
+}
+
+// addedBefore answers a form whose factor is there. Pressed twice, the browser shows the
+// second answer and not the first, which had the first recovery codes: it gets new ones.
+func (s *Server) addedBefore(v *page.Visit, asked []store.Factor, id, sealed string) error {
+	view := &factorsPage{Return: sealed}
+	switch {
+	case !isAmong(asked, id): // a passkey that is somebody else's
+		view.Fault = v.Words.Say("factors.failed").String()
+		return s.showFactors(v, http.StatusUnprocessableEntity, view)
+	case len(asked) > 1, asked[0].UsedAt > 0, v.Now.Sub(time.Unix(asked[0].CreatedAt, 0)) > pressedTwice:
+		return s.showFactors(v, http.StatusOK, view)
+	}
+	return s.renewRecovery(v, view)
+}
+
+// renewRecovery gives a person other recovery codes, and shows them.
+func (s *Server) renewRecovery(v *page.Visit, view *factorsPage) error {
+	var factors []store.Factor
+	factors, view.Codes = newRecoveryCodes()
+	if err := s.Store.AddFactors(v.R.Context(), v.Person.ID, v.Session, factors, s.Act(v)); errors.Is(err, store.ErrNotAllowed) {
+		return s.toAgain(v, factorsPath(view.Return))
+	} else if err != nil {
+		return page.Wrap("recovery codes", err)
+	}
+	return s.showFactors(v, http.StatusOK, view)
+}
+
+// factorsPath leads to a person's factors, and from there to what they came from.
+func factorsPath(sealed string) string {
+	return page.WithQuery("/account/sign-in", "return", sealed)
 }
 
 // newRecoveryCodes makes codes of 80 bits each, of which hashes are stored.
@@ -224,14 +251,7 @@ func (s *Server) newRecovery(v *page.Visit) error {
 	if len(asked) == 0 { // removed in another tab
 		return s.showFactors(v, http.StatusOK, view)
 	}
-	factors, codes := newRecoveryCodes()
-	view.Codes = codes
-	if err := s.Store.AddFactors(v.R.Context(), v.Person.ID, v.Session, factors, s.Act(v)); errors.Is(err, store.ErrNotAllowed) {
-		return s.proveAgain(v, view.Return)
-	} else if err != nil {
-		return page.Wrap("recovery codes", err)
-	}
-	return s.showFactors(v, http.StatusOK, view)
+	return s.renewRecovery(v, view)
 }
 
 // removeFactor is POST /account/sign-in/remove. Done twice, it is no error.
@@ -242,9 +262,9 @@ func (s *Server) removeFactor(v *page.Visit) error {
 	}
 	err = s.Store.RemoveFactor(v.R.Context(), v.Person.ID, v.Session, page.One(form, "id"), s.Act(v))
 	if errors.Is(err, store.ErrNotAllowed) {
-		return s.proveAgain(v, s.Returned(page.One(form, "return")))
+		return s.toAgain(v, factorsPath(s.Returned(page.One(form, "return"))))
 	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return page.Wrap("remove factor", err)
 	}
-	return v.See(page.WithQuery("/account/sign-in", "return", s.Returned(page.One(form, "return"))))
+	return v.See(factorsPath(s.Returned(page.One(form, "return"))))
 }

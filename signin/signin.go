@@ -82,7 +82,7 @@ func (s *Server) signIn(v *page.Visit) error {
 			if asked, e = s.toSecond(v, person, stored, s.ReturnPath(sealed)); asked || e != nil {
 				return e
 			}
-			err = errWrong // and is gone again
+			return s.ToSignIn(v, s.ReturnPath(sealed)) // and is gone again
 		}
 	}
 	if view.Fault = v.MustWait(err); view.Fault != "" {

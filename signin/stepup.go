@@ -47,7 +47,12 @@ func (s *Server) mayChangeSignIn(v *page.Visit, back string) (bool, error) {
 	if err != nil || proof.Proved(s.fresh(), v.Now) {
 		return err == nil, page.Wrap("session", err)
 	}
-	return false, v.See(page.WithQuery("/signin/again", "return", s.SealPath(back)))
+	return false, s.toAgain(v, back)
+}
+
+// toAgain leads to where somebody signs in again, and back to a path.
+func (s *Server) toAgain(v *page.Visit, back string) error {
+	return v.See(page.WithQuery("/signin/again", "return", s.SealPath(back)))
 }
 
 // Stronger gives what answers a visit whose session has proved less than Strong asks
@@ -61,12 +66,13 @@ func (s *Server) Stronger(v *page.Visit, path string) (ask func() error, err err
 	if err != nil {
 		return nil, err
 	}
-	sealed := s.SealPath(path)
 	switch proof.Strong(s.Strong == StrengthFactor, hasFactor, s.fresh(), v.Now) {
 	case identity.DemandAgain:
-		return func() error { return v.See(page.WithQuery("/signin/again", "return", sealed)) }, nil
+		return func() error { return s.toAgain(v, path) }, nil
 	case identity.DemandFactor:
-		return func() error { return s.showAgain(v, http.StatusForbidden, &againPage{Return: sealed, Lacks: true}) }, nil
+		return func() error {
+			return s.showAgain(v, http.StatusForbidden, &againPage{Return: s.SealPath(path), Lacks: true})
+		}, nil
 	}
 	return nil, nil
 }

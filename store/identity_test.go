@@ -232,8 +232,9 @@ func TestFactorsAddedAtOnce(t *testing.T) {
 				t.Errorf("%s has proved something: %+v", value, p)
 			}
 			for what, err := range map[string]error{
-				"removed": other.RemoveFactor(ctx, "ada", value, f.ID, Act{}),
-				"added":   other.AddFactors(ctx, "ada", value, []Factor{{ID: "theirs", Kind: FactorRecovery}}, Act{}),
+				"removed":  other.RemoveFactor(ctx, "ada", value, f.ID, Act{}),
+				"password": other.ChangePassword(ctx, PasswordChange{Person: "ada", Checked: "$argon2id$x", Hash: "$argon2id$y", Session: value, Next: "next" + value}, Act{}),
+				"added":    other.AddFactors(ctx, "ada", value, []Factor{{ID: "theirs", Kind: FactorRecovery}}, Act{}),
 			} {
 				if !errors.Is(err, ErrNotAllowed) {
 					t.Errorf("%s by a session of before: %v", what, err)

@@ -15,25 +15,19 @@ func untilSignal(ctx context.Context, do func(context.Context) error) error {
 	got := make(chan os.Signal, 1)
 	signal.Notify(got, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(got)
-	ctx, end := context.WithCancel(ctx)
-	defer end()
-	signalled := make(chan error, 1)
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	go func() {
 		select {
 		case by := <-got:
 			signal.Stop(got)
-			signalled <- server.Interrupted(by)
-			end()
+			end(server.Interrupted(by))
 		case <-ctx.Done():
 		}
 	}()
 	err := do(ctx)
-	select {
-	case by := <-signalled:
-		if err != nil {
-			return by
-		}
-	default:
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	return err
 }

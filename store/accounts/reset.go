@@ -88,10 +88,8 @@ func (s *Accounts) Reset(_ context.Context, value, passwordHash string, act engi
 		if at == nil || !at.Active || at.Epoch != epoch || tx.Env.Now().Unix() >= ends {
 			return fmt.Errorf("reset link: %w", engine.ErrNotFound)
 		}
-		if n, err := tx.Exec(`DELETE FROM reset WHERE person = $1`, id); err != nil {
+		if _, err := tx.Exec(`DELETE FROM reset WHERE person = $1`, id); err != nil {
 			return err
-		} else if n == 0 { // used meanwhile, by another node
-			return fmt.Errorf("reset link: %w", engine.ErrNotFound)
 		}
 		if err := PutPassword(tx, id, passwordHash, ""); err != nil {
 			return err
@@ -110,7 +108,8 @@ type PasswordChange struct {
 // ChangePassword sets a person's password, and ends all their sessions but the
 // one that asks, which goes on under a new value with what it has proved;
 // approvals stay. ErrNotFound: the password is another one by now, or the
-// person was deactivated; ErrNotAllowed: the session has ended.
+// person was deactivated; ErrNotAllowed: the session has ended, or the person has
+// a second factor by now, and the session has proved nothing since (decision S5).
 func (s *Accounts) ChangePassword(_ context.Context, c PasswordChange, act engine.Act) error {
 	return s.db.Change(func(tx *engine.Tx) error {
 		if err := stillPassword(tx, c.Person, c.Checked); err != nil {
@@ -118,6 +117,13 @@ func (s *Accounts) ChangePassword(_ context.Context, c PasswordChange, act engin
 		}
 		if at := tx.Memory.People.Get(c.Person); at == nil || !at.Active {
 			return fmt.Errorf("person: %w", engine.ErrNotFound)
+		}
+		err := hasNoFactor(tx, c.Person)
+		if errors.Is(err, engine.ErrNotAllowed) {
+			err = mayChange(tx, c.Person, c.Session)
+		}
+		if err != nil {
+			return err
 		}
 		if err := renameSession(tx, c.Session, c.Next, c.Person); err != nil {
 			return err
