@@ -108,8 +108,8 @@ func (p *Previews) Check(ctx context.Context) (took time.Duration, err error) {
 
 func (p *Previews) begin() {
 	p.slots, p.kept = make(chan struct{}, previewSlots), map[[sha256.Size]byte]keptPreview{}
-	transport := newTransport()
-	transport.MaxIdleConnsPerHost, transport.MaxResponseHeaderBytes = previewSlots, 16<<10
+	transport := api.NewTransport(0) // all of it has its time
+	transport.MaxIdleConnsPerHost, transport.MaxResponseHeaderBytes, transport.DisableCompression = previewSlots, 16<<10, false
 	p.http = http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

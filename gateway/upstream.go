@@ -14,6 +14,7 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,12 +44,8 @@ type Upstream struct {
 // How long what is quick everywhere may take. What lasts is bounded by no
 // total: a stream may be silent for hours.
 const (
-	dialTimeout    = 5 * time.Second
-	waitForAnswer  = 30 * time.Second
-	idleConnection = time.Second      // servers end theirs after 2 seconds at the soonest, and a change that meets this end is lost
-	pingTimeout    = 5 * time.Second  // of silence on a connection of HTTP/2, before a ping, and then for its answer
-	pieceTimeout   = 60 * time.Second // for the client to take or send one piece
-	maxHead        = 64 << 10         // bytes of an answer's headers
+	waitForAnswer = 30 * time.Second
+	pieceTimeout  = 60 * time.Second // for the client to take or send one piece
 )
 
 // short is an answer that is read before any of it goes on, in bytes: it leaves in
@@ -59,9 +56,7 @@ const short = 2 << 10
 func (u *Upstream) Handler() http.Handler {
 	u.streams.API = u.API
 	wait, piece := cmp.Or(u.wait, waitForAnswer), cmp.Or(u.piece, pieceTimeout)
-	transport := newTransport()
-	transport.ResponseHeaderTimeout, transport.MaxIdleConnsPerHost, transport.MaxResponseHeaderBytes = wait, 256, maxHead
-	transport.DisableCompression = true // what the client accepts, the service hears
+	transport := api.NewTransport(wait)
 	all, resources := rootsOf(u.API.Resources), u.API.Resources.All()
 	quiet := log.New(io.Discard, "", 0) // what matters comes to failed
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -70,7 +65,7 @@ func (u *Upstream) Handler() http.Handler {
 			(&api.Fault{Status: 400, Code: "invalid_request", Description: ambiguous}).Answer(w)
 			return
 		}
-		if r.Method == http.MethodTrace || r.Method == http.MethodConnect || r.Method == "TRACK" { // an echo would have the signature
+		if slices.Contains([]string{http.MethodTrace, http.MethodConnect, "TRACK"}, r.Method) { // an echo would have the signature
 			(&api.Fault{Status: 405, Code: "method_not_allowed", Description: "This method is for no service."}).Answer(w)
 			return
 		}
@@ -118,18 +113,6 @@ func (u *Upstream) Handler() http.Handler {
 		}
 		proxy.ServeHTTP(lasting, r)
 	})
-}
-
-// newTransport is one to the service. What may last says nothing for hours, so that a
-// connection of HTTP/2, which is shared, is asked by pings whether it is dead.
-func newTransport() *http.Transport {
-	return &http.Transport{ // no proxy from the environment: the service is named
-		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		TLSHandshakeTimeout: dialTimeout,
-		IdleConnTimeout:     idleConnection,
-		ForceAttemptHTTP2:   true,
-		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingTimeout, PingTimeout: pingTimeout},
-	}
 }
 
 // buffers are those that answers are copied with: to make one of 32 KiB for each

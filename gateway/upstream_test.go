@@ -598,16 +598,16 @@ func TestUpstreamIsGivenNoStaleConnection(t *testing.T) {
 		if a := b.call("POST", "/api/v5/organizations/nordlys/circles", strings.NewReader("{}")); a.StatusCode != 200 {
 			t.Fatalf("status %d", a.StatusCode)
 		}
-		time.Sleep(idleConnection + 50*time.Millisecond)
+		time.Sleep(api.IdleConnection + 50*time.Millisecond)
 	}
-	if idleConnection >= 2*time.Second || by[0] == by[1] {
-		t.Errorf("connections %v, idle for up to %v", by, idleConnection)
+	if api.IdleConnection >= 2*time.Second || by[0] == by[1] {
+		t.Errorf("connections %v, idle for up to %v", by, api.IdleConnection)
 	}
 }
 
 // Neither calls nor previews wait on a connection whose other side is gone.
 func TestDeadConnections(t *testing.T) {
-	apitest.GivesUpTheDead(t, newTransport())
+	apitest.GivesUpTheDead(t, api.NewTransport(time.Minute))
 	var p Previews
 	p.begin()
 	apitest.GivesUpTheDead(t, p.http.Transport.(*http.Transport))

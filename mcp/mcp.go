@@ -55,31 +55,17 @@ const (
 	DefaultMaxBody = 4 << 20
 	MaxStreams     = 10_000 // of a node (decision V15)
 
-	dialTimeout    = 5 * time.Second
-	idleConnection = time.Second      // servers end theirs after 2 seconds at the soonest, and a call that meets this end is lost
-	pingTimeout    = 5 * time.Second  // of silence on a connection of HTTP/2, before a ping, and then for its answer
-	pieceTimeout   = 60 * time.Second // for the client to take or send one piece
-	keepAlive      = 25 * time.Second // of silence, before a comment
-	outlastsToken  = time.Hour        // a call that began in time
-	listTimeout    = 10 * time.Second // for the proxy's own question for tools
-	maxHead        = 64 << 10         // bytes of an answer's headers
+	pieceTimeout  = 60 * time.Second // for the client to take or send one piece
+	keepAlive     = 25 * time.Second // of silence, before a comment
+	outlastsToken = time.Hour        // a call that began in time
+	listTimeout   = 10 * time.Second // for the proxy's own question for tools
 )
 
 // Handler serves requests that carry an actor.
 func (s *Server) Handler() http.Handler {
 	s.streams.API, s.streams.Most = s.API, cmp.Or(s.Streams, MaxStreams)
 	if s.to == nil {
-		s.to = &http.Transport{ // no proxy from the environment: the service is named
-			DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
-			TLSHandshakeTimeout:    dialTimeout,
-			ResponseHeaderTimeout:  cmp.Or(s.Wait, DefaultWait),
-			MaxResponseHeaderBytes: maxHead,
-			IdleConnTimeout:        idleConnection,
-			MaxIdleConnsPerHost:    256,
-			DisableCompression:     true,
-			ForceAttemptHTTP2:      true,
-			HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingTimeout, PingTimeout: pingTimeout}, // a stream is silent for hours, and the connection may be dead
-		}
+		s.to = api.NewTransport(cmp.Or(s.Wait, DefaultWait))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		lasting := api.NewLasting(w, r, pieceTimeout)

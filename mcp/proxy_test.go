@@ -654,10 +654,10 @@ func TestNoStaleConnection(t *testing.T) {
 		if a := h.send("POST", access, `{"jsonrpc":"2.0","id":7,"method":"ping"}`); a.StatusCode != 200 {
 			t.Fatalf("status %d: %s", a.StatusCode, a.body)
 		}
-		time.Sleep(idleConnection + 50*time.Millisecond)
+		time.Sleep(api.IdleConnection + 50*time.Millisecond)
 	}
-	if idleConnection >= 2*time.Second || by[0] == by[1] {
-		t.Errorf("connections %v, idle for up to %v", by, idleConnection)
+	if api.IdleConnection >= 2*time.Second || by[0] == by[1] {
+		t.Errorf("connections %v, idle for up to %v", by, api.IdleConnection)
 	}
 }
 
