@@ -3,8 +3,10 @@ package gateway
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -40,12 +42,35 @@ func TestQueryWithAFragment(t *testing.T) {
 	}
 }
 
-// What would echo the request, with its signature, comes to no service.
+// What would echo the request, with its signature, comes to no client; how a service
+// says that it has no such method does, with the methods that it has.
 func TestNoEcho(t *testing.T) {
-	b := newBehind(t, func(http.ResponseWriter, *http.Request) {}, nil)
-	for _, method := range []string{"TRACE", "TRACK"} {
-		if a := b.call(method, "/api/v5/notes", nil); a.StatusCode != 405 || b.served.Load() != 0 {
-			t.Errorf("%s: status %d, and the service was asked %d times", method, a.StatusCode, b.served.Load())
+	b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v5/notes" {
+			w.Header().Set("Allow", "GET, HEAD")
+			w.WriteHeader(405)
+			return
+		}
+		_ = r.Header.Write(w)
+	}, nil)
+	for _, c := range []struct {
+		method, path string
+		status       int
+		allow        string
+		served       int64
+	}{
+		{"TRACE", "/api/v5/notes", 405, "GET, HEAD", 1}, {"TRACK", "/api/v5/notes", 405, "GET, HEAD", 1},
+		{"TRACE", "/api/v5/echo", 501, "", 1}, {"TRACK", "/api/v5/echo", 501, "", 1},
+		{"GET", "/api/v5/echo", 200, "", 1}, {"CONNECT", "/api/v5/notes", 501, "", 0},
+	} {
+		before := b.served.Load()
+		a := b.call(c.method, c.path, nil)
+		told, _ := io.ReadAll(a.Body)
+		if got := b.served.Load() - before; a.StatusCode != c.status || a.Header.Get("Allow") != c.allow || int64(got) != c.served {
+			t.Errorf("%s %s: status %d, Allow %q, the service was asked %d times", c.method, c.path, a.StatusCode, a.Header.Get("Allow"), got)
+		}
+		if c.status != 200 && strings.Contains(string(told), "Grantkeeper-") {
+			t.Errorf("%s %s: %s", c.method, c.path, told)
 		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -65,8 +64,8 @@ func (u *Upstream) Handler() http.Handler {
 			(&api.Fault{Status: 400, Code: "invalid_request", Description: ambiguous}).Answer(w)
 			return
 		}
-		if slices.Contains([]string{http.MethodTrace, http.MethodConnect, "TRACK"}, r.Method) { // an echo would have the signature
-			(&api.Fault{Status: 405, Code: "method_not_allowed", Description: "This method is for no service."}).Answer(w)
+		if r.Method == http.MethodConnect { // its target is an address, which is nothing of the service's
+			notPassed.Answer(w)
 			return
 		}
 		if at := takenForMCP(resources, path); at != "" {
@@ -207,6 +206,8 @@ func (u *Upstream) modify(a *http.Response, base string, of *told) error {
 	}
 	a.Body = &lengthy{a.Body, of, a, cmp.Or(u.each, askedAgain)}
 	switch {
+	case echoed(of.call.Method) && a.StatusCode != http.StatusMethodNotAllowed:
+		return notPassed
 	case a.StatusCode == http.StatusSwitchingProtocols:
 		return errors.New("the service wants to switch protocols")
 	case a.StatusCode < 200 || a.StatusCode == http.StatusProxyAuthRequired: // net/http gives what is no status, too
@@ -227,6 +228,14 @@ func (u *Upstream) modify(a *http.Response, base string, of *told) error {
 	return nil
 }
 
+// notPassed is told of methods that no client has of a service. 405 is the service's
+// own: it names the methods that there are (RFC 9110 section 15.5.6).
+var notPassed = &api.Fault{Status: 501, Code: "not_implemented", Description: "This method is not passed on."}
+
+// echoed reports whether a good answer holds all that the service was sent, and so the
+// signature: TRACE (RFC 9110 section 9.3.8), and what some servers take for it.
+func echoed(method string) bool { return method == http.MethodTrace || method == "TRACK" }
+
 func readWhole(a *http.Response) error {
 	text, err := io.ReadAll(a.Body)
 	a.Body = struct {
@@ -246,6 +255,10 @@ func neverSent(err error) bool {
 func (u *Upstream) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if ended, ok := errors.AsType[over](err); ok {
 		u.API.Fail(w, r, ended.error)
+		return
+	}
+	if errors.Is(err, notPassed) {
+		notPassed.Answer(w)
 		return
 	}
 	if errors.Is(err, api.ErrSlowBody) || r.Context().Err() != nil { // which net/http ends when it can read no more
