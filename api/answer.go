@@ -141,8 +141,11 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.Tell(w, "", approval.ID{}, f.Code)
 	}
 	w.Header()["Access-Control-Expose-Headers"] = exposed
-	if f.Status == http.StatusServiceUnavailable {
+	switch {
+	case f.Status == http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "2")
+	case f == ErrManyOfOne:
+		w.Header().Set("Retry-After", "1")
 	}
 	if f == ErrEnded { // as if the check had come later
 		w.Header().Set("WWW-Authenticate", challenge(s.Service, s.metadataURL(s.Base(r), r.URL.Path), true))

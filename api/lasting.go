@@ -31,7 +31,7 @@ func NewLasting(w http.ResponseWriter, r *http.Request, piece time.Duration) *La
 	l := &Lasting{ResponseWriter: w, control: http.NewResponseController(w), piece: piece}
 	l.bound(l.control.SetWriteDeadline, 0)
 	if r.Body != nil && r.Body != http.NoBody {
-		r.Body = &lastingBody{ReadCloser: r.Body, l: l}
+		r.Body = &lastingBody{ReadCloser: r.Body, l: l, shared: r.ProtoMajor >= 2}
 	}
 	return l
 }
@@ -102,8 +102,9 @@ func (l *Lasting) Cut() {
 // body: to be told so would look like a broken one, and cut the answer off.
 type lastingBody struct {
 	io.ReadCloser
-	l     *Lasting
-	ended bool
+	l      *Lasting
+	shared bool // the connection, by streams: a deadline then goes off also while nobody reads, as when the service pauses
+	ended  bool
 }
 
 func (b *lastingBody) Read(p []byte) (int, error) {
@@ -112,6 +113,9 @@ func (b *lastingBody) Read(p []byte) (int, error) {
 	}
 	b.l.bound(b.l.control.SetReadDeadline, b.l.piece)
 	n, err := b.ReadCloser.Read(p)
+	if b.shared && err == nil {
+		b.l.bound(b.l.control.SetReadDeadline, 0)
+	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, ErrSlowBody
 	}

@@ -92,33 +92,36 @@ func TestLasting(t *testing.T) {
 }
 
 // Each piece of a body has its time; one that comes too slowly is told as that, and after
-// its end it is not asked again.
+// its end it is not asked again. Over HTTP/2 no time is left between two pieces.
 func TestLastingBody(t *testing.T) {
 	for _, tt := range []struct {
-		name string
-		body *slowly
-		err  error
-		asks int
-		want string
+		name  string
+		body  *slowly
+		err   error
+		asks  int
+		want  string
+		want2 string // over HTTP/2
 	}{
-		{"to its end", &slowly{text: "abc", end: io.EOF}, io.EOF, 2, "write 0, read 10, read 10"},
-		{"too slowly", &slowly{text: "abc", end: fmt.Errorf("read: %w", os.ErrDeadlineExceeded)}, api.ErrSlowBody, 3, "write 0, read 10, read 10, read 10"},
-		{"broken", &slowly{end: io.ErrUnexpectedEOF}, io.ErrUnexpectedEOF, 2, "write 0, read 10, read 10"},
+		{"to its end", &slowly{text: "abc", end: io.EOF}, io.EOF, 2, "write 0, read 10, read 10", "write 0, read 10, read 0, read 10"},
+		{"too slowly", &slowly{text: "abc", end: fmt.Errorf("read: %w", os.ErrDeadlineExceeded)}, api.ErrSlowBody, 3, "write 0, read 10, read 10, read 10", "write 0, read 10, read 0, read 10, read 10"},
+		{"broken", &slowly{end: io.ErrUnexpectedEOF}, io.ErrUnexpectedEOF, 2, "write 0, read 10, read 10", "write 0, read 10, read 10"},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			w := &line{ResponseRecorder: httptest.NewRecorder(), begun: time.Now()}
-			r := httptest.NewRequest("POST", "/", nil)
-			r.Body = tt.body
-			api.NewLasting(w, r, 10*time.Second)
-			for range 2 {
-				if _, err := io.ReadAll(r.Body); !errors.Is(err, tt.err) && !(err == nil && tt.err == io.EOF) {
-					t.Errorf("%s: %v", tt.name, err)
+		for proto, want := range map[int]string{1: tt.want, 2: tt.want2} {
+			synctest.Test(t, func(t *testing.T) {
+				w := &line{ResponseRecorder: httptest.NewRecorder(), begun: time.Now()}
+				r, body := httptest.NewRequest("POST", "/", nil), *tt.body
+				r.Body, r.ProtoMajor = &body, proto
+				api.NewLasting(w, r, 10*time.Second)
+				for range 2 {
+					if _, err := io.ReadAll(r.Body); !errors.Is(err, tt.err) && !(err == nil && tt.err == io.EOF) {
+						t.Errorf("%s: %v", tt.name, err)
+					}
 				}
-			}
-			if got := strings.Join(w.set, ", "); got != tt.want || tt.body.asks != tt.asks {
-				t.Errorf("%s: %s, asked %d times; want %s, %d", tt.name, got, tt.body.asks, tt.want, tt.asks)
-			}
-		})
+				if got := strings.Join(w.set, ", "); got != want || body.asks != tt.asks {
+					t.Errorf("%s: %s, asked %d times; want %s, %d", tt.name, got, body.asks, want, tt.asks)
+				}
+			})
+		}
 	}
 	for _, body := range []io.ReadCloser{nil, http.NoBody} {
 		r := httptest.NewRequest("POST", "/", nil)

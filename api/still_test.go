@@ -35,7 +35,7 @@ func TestStill(t *testing.T) {
 		h.rights("Authorization", "Bearer "+ends.access), h.rights("Authorization", "Bearer "+stays.access),
 		h.rights("X-Auth-Token", "key-of-tor-for-tests"), h.rights("Authorization", "Bearer "+stays.access),
 	}
-	told[3].Actor = told[3].Longer(time.Hour)
+	told[3] = told[3].Outlasting()
 	check := func(when string, want ...error) {
 		t.Helper()
 		same := []bool{true, true, true, false}

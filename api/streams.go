@@ -8,58 +8,104 @@ import (
 	"time"
 )
 
-const (
-	// MaxOfOne is how many streams one approval or API key has.
-	MaxOfOne   = 64                      // (decision V15)
-	askedEvery = 1500 * time.Millisecond // of the 2 s in which what has ended is cut (decision V15)
-)
+const askedEvery = 1500 * time.Millisecond // of the 2 s in which what has ended is cut (decision V15)
 
-// ErrManyOfOne is one stream more than an approval or API key may have.
-var ErrManyOfOne = &Fault{Status: http.StatusTooManyRequests, Code: "too_many_streams", Description: "This client has as many requests under way as it may have at once: 64. End some first."}
+// ErrManyOfOne is one stream, or more in memory, than an approval or API key may have.
+var ErrManyOfOne = &Fault{Status: http.StatusTooManyRequests, Code: "too_many_streams", Description: "This client has as many requests under way, or such large ones, as it may have at once. End some first."}
 
 var (
 	errMany     = &Fault{Status: http.StatusServiceUnavailable, Code: "temporarily_unavailable", Description: "The server has as many requests under way as it takes. Try again."}
 	errDraining = &Fault{Status: http.StatusServiceUnavailable, Code: "temporarily_unavailable", Description: "The server is stopping. Try again."}
 )
 
-// Streams are answers under way. While there are any, one question each 1.5 s is
-// about the rights of all of them.
+// Streams are requests to services that are under way, with their answers. While any is
+// watched, one question each 1.5 s is about the rights of all of them. Its fields do not
+// change once one has entered; 0 bounds nothing.
 type Streams struct {
-	API   *Server
-	Most  int           // on this node, with [MaxOfOne] of each credential; 0 bounds neither
-	Every time.Duration // between two questions; 0 is 1.5 s
+	API       *Server
+	Most      int           // on this node
+	OfOne     int           // of one approval or API key
+	Held      int           // bytes of bodies in memory, on this node
+	HeldOfOne int           // of one approval or API key
+	Every     time.Duration // between two questions; 0 is 1.5 s
 
 	mu       sync.Mutex
 	open     map[*Stream]struct{}
-	of       map[string]int // by credential
+	of       map[string]share // by credential
+	all      share
 	watching bool
 	draining bool
 }
 
-// Stream is one of them. Its right is asked for as long as it lasts.
+// share is what is in use by somebody.
+type share struct{ streams, held int }
+
+func (s share) add(streams, held int) share { return share{s.streams + streams, s.held + held} }
+
+func (s share) beyond(streams, held int) bool {
+	return streams > 0 && s.streams > streams || held > 0 && s.held > held
+}
+
+// Stream is one of them. Its right is asked for from [Streams.Watch] on, when all that
+// is public is set.
 type Stream struct {
 	Told    Rights
 	Same    bool        // the right has to be the same (see [Server.Still])
 	Endless bool        // nothing but the client's wish ends it
 	Cut     func(error) // ends it, from another goroutine; must not wait
+
+	who     string
+	held    int
+	watched bool
 }
 
-// Begin lets one more be under way, until End. The error is [ErrManyOfOne] or
+// Enter lets one more of an actor be under way, until End. The error is [ErrManyOfOne] or
 // another fault.
-func (s *Streams) Begin(x *Stream) error {
+func (s *Streams) Enter(x *Stream, who Actor) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	who := x.Told.Credential()
-	switch {
-	case s.Most > 0 && s.of[who] >= MaxOfOne:
-		return ErrManyOfOne
-	case s.Most > 0 && len(s.open) >= s.Most:
-		return errMany
-	case s.open == nil:
-		s.open, s.of = map[*Stream]struct{}{}, map[string]int{}
+	x.who = who.Credential()
+	if err := s.take(x.who, 1, 0); err != nil {
+		return err
+	}
+	if s.open == nil {
+		s.open = map[*Stream]struct{}{}
 	}
 	s.open[x] = struct{}{}
-	s.of[who]++
+	return nil
+}
+
+// Hold lets so many bytes more of one that has entered be in memory, until End. The errors
+// are Enter's.
+func (s *Streams) Hold(x *Stream, bytes int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.take(x.who, 0, bytes)
+	if err == nil {
+		x.held += bytes
+	}
+	return err
+}
+
+func (s *Streams) take(who string, streams, held int) error {
+	all, one := s.all.add(streams, held), s.of[who].add(streams, held)
+	switch {
+	case one.beyond(s.OfOne, s.HeldOfOne):
+		return ErrManyOfOne
+	case all.beyond(s.Most, s.Held):
+		return errMany
+	case s.of == nil:
+		s.of = map[string]share{}
+	}
+	s.all, s.of[who] = all, one
+	return nil
+}
+
+// Watch cuts one that has entered once its right has ended.
+func (s *Streams) Watch(x *Stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x.watched = true
 	if s.draining && x.Endless {
 		x.Cut(errDraining)
 	}
@@ -67,20 +113,19 @@ func (s *Streams) Begin(x *Stream) error {
 		s.watching = true
 		go s.watch()
 	}
-	return nil
 }
 
-// End is harmless of one that did not begin.
+// End is harmless of one that has not entered.
 func (s *Streams) End(x *Stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, began := s.open[x]; !began {
+	if _, entered := s.open[x]; !entered {
 		return
 	}
 	delete(s.open, x)
-	who := x.Told.Credential()
-	if s.of[who]--; s.of[who] == 0 {
-		delete(s.of, who)
+	s.all = s.all.add(-1, -x.held)
+	if s.of[x.who] = s.of[x.who].add(-1, -x.held); s.of[x.who].streams == 0 {
+		delete(s.of, x.who)
 	}
 }
 
@@ -88,7 +133,7 @@ func (s *Streams) End(x *Stream) {
 func (s *Streams) Watched() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.watching || len(s.open)+len(s.of) > 0
+	return s.watching || len(s.open)+len(s.of) > 0 || s.all != share{}
 }
 
 // watch ends the streams whose right has ended, until none is open.
@@ -110,17 +155,16 @@ func (s *Streams) watch() {
 	}
 }
 
-// now gives those that are open; nil, and there is no watch any more, when none is.
+// now gives those that are watched; nil, and there is no watch any more, when none is.
 func (s *Streams) now() (all []*Stream, told []Rights, same []bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.open) == 0 {
-		s.watching = false
-		return nil, nil, nil
-	}
 	for x := range s.open {
-		all, told, same = append(all, x), append(told, x.Told), append(same, x.Same)
+		if x.watched {
+			all, told, same = append(all, x), append(told, x.Told), append(same, x.Same)
+		}
 	}
+	s.watching = len(all) > 0
 	return all, told, same
 }
 
@@ -131,7 +175,7 @@ func (s *Streams) Drain() {
 	defer s.mu.Unlock()
 	s.draining = true
 	for x := range s.open {
-		if x.Endless {
+		if x.watched && x.Endless {
 			x.Cut(errDraining)
 		}
 	}

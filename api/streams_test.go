@@ -23,45 +23,106 @@ func (h *house) stream(headers ...string) (*api.Stream, chan error) {
 	return &api.Stream{Told: now, Cut: func(err error) { cut <- err }}, cut
 }
 
-// So many streams may be under way, and of one credential 64; who ends makes room once,
-// and who did not begin makes none.
+// So many streams may be under way, and so much of them in memory, of one credential and
+// of all; who ends makes room once, and who did not enter makes none.
 func TestStreamsAreBounded(t *testing.T) {
 	h := newHouse(t)
 	x := h.live("ada", "nordlys", everything)
-	one, _ := h.stream("Authorization", "Bearer "+x.access)
-	other, _ := h.stream("X-Auth-Token", "key-of-tor-for-tests")
-	begin := func(s *api.Streams, of *api.Stream, want int) *api.Stream {
+	one, other := h.actor("Authorization", "Bearer "+x.access), h.actor("X-Auth-Token", "key-of-tor-for-tests")
+	want := func(err error, want int) {
 		t.Helper()
-		next := *of
-		err := s.Begin(&next)
 		var f *api.Fault
 		if errors.As(err, &f); want == 0 && err != nil || want > 0 && (f == nil || f.Status != want) {
 			t.Errorf("%v, want %d", err, want)
 		}
-		return &next
 	}
-	s := &api.Streams{API: h.server, Most: api.MaxOfOne + 2, Every: time.Hour}
+	enter := func(s *api.Streams, of api.Actor, status int) *api.Stream {
+		t.Helper()
+		next := &api.Stream{}
+		want(s.Enter(next, of), status)
+		return next
+	}
+	s := &api.Streams{API: h.server, Most: 6, OfOne: 4, Held: 60, HeldOfOne: 40, Every: time.Hour}
 	var all []*api.Stream
-	for range api.MaxOfOne {
-		all = append(all, begin(s, one, 0))
+	for range 4 {
+		all = append(all, enter(s, one, 0))
 	}
-	refused := begin(s, one, 429)
+	refused := enter(s, one, 429)
 	s.End(refused)
-	begin(s, one, 429)
-	begin(s, other, 0)
+	enter(s, one, 429)
+	enter(s, other, 0)
 	s.End(all[0])
 	s.End(all[0])
-	begin(s, one, 0)
-	begin(s, one, 429)
-	begin(s, other, 0)
-	begin(s, other, 503)
+	all[0] = enter(s, one, 0)
+	enter(s, one, 429)
+	last := enter(s, other, 0)
+	enter(s, other, 503)
+
+	want(s.Hold(all[0], 30), 0)
+	want(s.Hold(all[1], 10), 0)
+	want(s.Hold(all[2], 1), 429)
+	want(s.Hold(last, 20), 0)
+	want(s.Hold(last, 1), 503)
+	s.End(all[0])
+	want(s.Hold(all[1], 31), 429)
+	want(s.Hold(all[1], 30), 0)
+	want(s.Hold(last, 1), 503)
 	s.End(all[1])
-	begin(s, other, 0)
+	want(s.Hold(last, 20), 0)
+	want(s.Hold(last, 1), 429)
+	enter(s, other, 0)
+
 	boundless := &api.Streams{API: h.server, Every: time.Hour}
-	boundless.End(one)
-	for range 2 * api.MaxOfOne {
-		begin(boundless, one, 0)
+	boundless.End(&api.Stream{})
+	for range 200 {
+		want(boundless.Hold(enter(boundless, one, 0), 1<<40), 0)
 	}
+}
+
+// Of one that has entered and is not watched yet nobody is asked, and nothing is cut.
+func TestStreamsThatOnlyEntered(t *testing.T) {
+	h := newHouse(t)
+	x := h.live("tor", "nordlys", everything)
+	s := &api.Streams{API: h.server, Every: time.Millisecond}
+	waits, cutWaits := h.stream("Authorization", "Bearer "+x.access)
+	waits.Endless = true
+	if err := s.Enter(waits, waits.Told.Actor); err != nil || !s.Watched() {
+		t.Fatal(err)
+	}
+	h.Move(x.id, approval.Revoke("client-1", h.store.Now()))
+	ends, cutEnds := h.stream("X-Auth-Token", "key-of-tor-for-tests")
+	if err := begin(s, ends); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.store.SetActive(t.Context(), "tor", false, store.Act{}); err != nil {
+		t.Fatal(err)
+	}
+	<-cutEnds
+	s.Drain()
+	if len(cutWaits) > 0 {
+		t.Errorf("cut by %v", <-cutWaits)
+	}
+	s.Watch(waits)
+	if err := <-cutWaits; err == api.ErrEnded {
+		t.Error("a server that stops has let one begin that would not end")
+	}
+	if err := <-cutWaits; err != api.ErrEnded {
+		t.Errorf("watched: %v", err)
+	}
+	s.End(waits)
+	s.End(ends)
+	for s.Watched() {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// begin is what a door does once it knows the right.
+func begin(s *api.Streams, x *api.Stream) error {
+	err := s.Enter(x, x.Told.Actor)
+	if err == nil {
+		s.Watch(x)
+	}
+	return err
 }
 
 // A stream ends with its right and, where it has to be the same, with a change of that;
@@ -80,7 +141,7 @@ func TestStreamsAreWatched(t *testing.T) {
 		t.Error("watched before any began")
 	}
 	for _, one := range []*api.Stream{same, loose, key} {
-		if err := s.Begin(one); err != nil {
+		if err := begin(s, one); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -117,7 +178,7 @@ func TestStreamsAreWatched(t *testing.T) {
 	for len(cutLoose) > 0 {
 		<-cutLoose
 	}
-	if err := s.Begin(loose); err != nil { // the watch begins anew
+	if err := begin(s, loose); err != nil { // the watch begins anew
 		t.Fatal(err)
 	}
 	if err := <-cutLoose; err != api.ErrEnded {
@@ -135,7 +196,7 @@ func TestStreamsAreDrained(t *testing.T) {
 	for _, endless := range []bool{true, false} {
 		one, cut := h.stream("X-Auth-Token", "key-of-tor-for-tests")
 		one.Endless, cuts = endless, append(cuts, cut)
-		if err := s.Begin(one); err != nil || len(cut) > 0 {
+		if err := begin(s, one); err != nil || len(cut) > 0 {
 			t.Fatal(err, len(cut))
 		}
 	}
@@ -143,7 +204,7 @@ func TestStreamsAreDrained(t *testing.T) {
 	for _, endless := range []bool{true, false} {
 		one, cut := h.stream("X-Auth-Token", "key-of-tor-for-tests")
 		one.Endless, cuts = endless, append(cuts, cut)
-		if err := s.Begin(one); err != nil {
+		if err := begin(s, one); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -60,11 +60,15 @@ func (a Actor) Credential() string {
 	return "key " + a.Person + " " + a.Organization + " " + string(a.key[:])
 }
 
-// Longer is an actor whose access token expires so much later: for what began in
-// time, and may outlast it.
-func (a Actor) Longer(d time.Duration) Actor {
-	a.token.expires += int64(d / time.Second)
-	return a
+// outlasts is for how long a call that began in time goes on after its access token
+// (decision V15).
+const outlasts = time.Hour
+
+// Outlasting gives the rights to what began in time, and may go on when the access token has
+// expired.
+func (r Rights) Outlasting() Rights {
+	r.token.expires += int64(outlasts / time.Second)
+	return r
 }
 
 // ErrChanged is a right that is another one than a service was told of.

@@ -39,18 +39,27 @@ type told struct {
 
 // stands asks whether the right still stands (decision B7), and is what the
 // service was told.
-func (t *told) stands() error { return t.still(true) }
+func (t *told) stands() error { return t.still(t.rights, true) }
 
 // answers is stands for the answer. What has changed something is not undone by
 // hiding that, and may have changed the right itself: it has to stand alone.
-func (t *told) answers() error { return t.still(t.reads()) }
+func (t *told) answers() error { return t.still(t.given(), t.reads()) }
+
+// given are the rights that the answer needs. Of a change that began in time the access token
+// may have expired: a client that is told so would send it again.
+func (t *told) given() api.Rights {
+	if t.reads() {
+		return t.rights
+	}
+	return t.rights.Outlasting()
+}
 
 func (t *told) reads() bool {
 	return t.request.Method == http.MethodGet || t.request.Method == http.MethodHead
 }
 
-func (t *told) still(same bool) error {
-	if err := t.u.API.Still(t.request.Context(), t.rights, same); err != nil {
+func (t *told) still(rights api.Rights, same bool) error {
+	if err := t.u.API.Still(t.request.Context(), rights, same); err != nil {
 		return over{err}
 	}
 	t.askedNow()

@@ -176,6 +176,69 @@ func TestUpstreamAnswersWhileTheRightStands(t *testing.T) {
 	}
 }
 
+// A change that began in time is told although its token has expired meanwhile, also while
+// its answer goes on: a client that hears of the token alone would send it again (decision
+// V15). What reads is not, and a change of which the last byte comes later does not happen.
+func TestATokenThatExpiresMeanwhile(t *testing.T) {
+	for _, c := range []struct {
+		method string
+		after  time.Duration // since the token was got
+		status int
+	}{{"POST", 60 * time.Minute, 200}, {"GET", 60 * time.Minute, 401}, {"POST", 91 * time.Minute, 401}} {
+		var b *behind
+		b = newBehind(t, func(w http.ResponseWriter, _ *http.Request) {
+			b.Pass(c.after)
+			fmt.Fprintln(w, strings.Repeat("done", short))
+			http.NewResponseController(w).Flush()
+			fmt.Fprintln(w, "done")
+		}, func(u *Upstream, _ *httptest.Server) { u.each = time.Nanosecond })
+		a := b.call(c.method, "/api/v5/notes", nil)
+		if said := text(t, a); a.StatusCode != c.status || strings.HasSuffix(said, "done\n") != (c.status == 200) {
+			t.Errorf("%s after %s: %d", c.method, c.after, a.StatusCode)
+		}
+	}
+	b := newBehind(t, func(http.ResponseWriter, *http.Request) {}, nil)
+	rest := b.holdOpen("POST", 2, false)
+	b.Pass(31 * time.Minute)
+	if status, said := rest(); status != 401 || b.served.Load() != 0 {
+		t.Errorf("a body that comes later: %d %s, and the service was asked %d times", status, said, b.served.Load())
+	}
+}
+
+// Who has as many requests under way as there may be is refused before the service hears of
+// it, and has its place again once one is over (decision V15).
+func TestCallsUnderWayAreBounded(t *testing.T) {
+	begun, next := make(chan bool), make(chan bool)
+	b := newBehind(t, func(w http.ResponseWriter, _ *http.Request) {
+		begun <- true
+		<-next
+	}, func(u *Upstream, _ *httptest.Server) { u.Streams = NewStreams(u.API, 4) })
+	over := make(chan int)
+	go func() { over <- b.call("GET", "/api/v5/notes", nil).StatusCode }()
+	<-begun
+	served := b.served.Load()
+	for _, method := range []string{"GET", "POST"} {
+		if a := b.call(method, "/api/v5/notes", strings.NewReader("{}")); a.StatusCode != 429 || a.Header.Get("Retry-After") != "1" || b.served.Load() != served {
+			t.Errorf("%s: one more: %d", method, a.StatusCode)
+		}
+	}
+	next <- true
+	if status := <-over; status != 200 {
+		t.Errorf("the first: %d", status)
+	}
+	go func() { <-begun; next <- true }()
+	for {
+		if a := b.call("GET", "/api/v5/notes", nil); a.StatusCode == 200 {
+			break // it is counted out when the proxy has seen its end
+		}
+	}
+	for most, want := range map[int][2]int{0: {10_000, 1_000}, 1: {1, 1}, 400: {400, 100}, 1 << 20: {10_000, 1_000}} {
+		if s := NewStreams(b.api, most); s.Most != want[0] || s.OfOne != want[1] {
+			t.Errorf("of %d: %d, and %d of one", most, s.Most, s.OfOne)
+		}
+	}
+}
+
 // An answer that is silent is broken off when the right to it ends, and the service
 // hears that it is over; nobody else's is. What may have changed something goes on for as
 // long as some right stands (decision V15).
@@ -192,7 +255,7 @@ func TestSilentAnswersEndWithTheRight(t *testing.T) {
 				case <-next:
 					fmt.Fprintln(w, "two")
 				}
-			}, func(u *Upstream, _ *httptest.Server) { u.streams.Every = 10 * time.Millisecond })
+			}, func(u *Upstream, _ *httptest.Server) { u.Streams.Every = 10 * time.Millisecond })
 			open := func(method, path string) *bufio.Reader {
 				lines := bufio.NewReader(b.call(method, path, nil).Body)
 				if line, err := lines.ReadString('\n'); line != "one\n" || err != nil {
@@ -242,7 +305,7 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 				return
 			}
 		}
-	}, func(u *Upstream, _ *httptest.Server) { u.streams.Every, upstream = 10*time.Millisecond, u })
+	}, func(u *Upstream, _ *httptest.Server) { u.Streams.Every, upstream = 10*time.Millisecond, u })
 	a := b.call("GET", "/api/v5/events", nil)
 	for last := int64(-1); sent.Load() == 0 || last != sent.Load(); time.Sleep(50 * time.Millisecond) {
 		last = sent.Load()
@@ -254,7 +317,7 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 	if n, err := io.Copy(io.Discard, a.Body); n >= sent.Load()<<16 && err == nil {
 		t.Error("what was on its way came all the same")
 	}
-	for upstream.streams.Watched() {
+	for upstream.Streams.Watched() {
 		time.Sleep(time.Millisecond)
 	}
 }

@@ -14,8 +14,10 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/activity"
@@ -34,8 +36,7 @@ type Upstream struct {
 	Base    func(*http.Request) string     // {base} of the host that was asked (decision M1)
 	Address func(*http.Request) netip.Addr // of the client (decision L2)
 	Log     *slog.Logger                   // nil discards
-
-	streams api.Streams
+	Streams *api.Streams                   // of all services of this node; nil is one's own, of NewStreams
 
 	wait, piece, each time.Duration // 0 are waitForAnswer, pieceTimeout and askedAgain; tests make them short
 }
@@ -44,8 +45,23 @@ type Upstream struct {
 // total: a stream may be silent for hours.
 const (
 	waitForAnswer = 30 * time.Second
-	pieceTimeout  = 60 * time.Second // for the client to take or send one piece
+	pieceTimeout  = 60 * time.Second // for the client to take or send one piece, and the service to take it
 )
+
+// What is under way at once (decision V15).
+const (
+	maxStreams = 10_000 // on a node
+	maxOfOne   = 1_000  // of an approval or API key, and no more than a quarter of the node's
+)
+
+// NewStreams bounds what is under way at all services of a node: most requests; 0 and more
+// than 10,000 are 10,000.
+func NewStreams(a *api.Server, most int) *api.Streams {
+	if most == 0 || most > maxStreams {
+		most = maxStreams
+	}
+	return &api.Streams{API: a, Most: most, OfOne: max(1, min(maxOfOne, most/4))}
+}
 
 // short is an answer that is read before any of it goes on, in bytes: it leaves in
 // one piece, and one that breaks off is told like one that does not come.
@@ -53,7 +69,9 @@ const short = 2 << 10
 
 // Handler serves requests that carry an actor.
 func (u *Upstream) Handler() http.Handler {
-	u.streams.API = u.API
+	if u.Streams == nil {
+		u.Streams = NewStreams(u.API, 0)
+	}
 	wait, piece := cmp.Or(u.wait, waitForAnswer), cmp.Or(u.piece, pieceTimeout)
 	transport := api.NewTransport(wait)
 	all, resources := rootsOf(u.API.Resources), u.API.Resources.All()
@@ -74,6 +92,12 @@ func (u *Upstream) Handler() http.Handler {
 		}
 		lasting := api.NewLasting(w, r, piece)
 		defer lasting.End()
+		place := &api.Stream{}
+		defer u.Streams.End(place)
+		if err := u.Streams.Enter(place, api.ActorFrom(r.Context())); err != nil { // before anything of it is in memory
+			u.API.Fail(lasting, r, err)
+			return
+		}
 		of, ok := u.whole(lasting, r)
 		if !ok || !u.ruled(lasting, r, path, of) {
 			return
@@ -88,12 +112,16 @@ func (u *Upstream) Handler() http.Handler {
 		id, base := w.Header().Get("X-Request-Id"), u.Base(r)
 		ctx, cut := context.WithCancelCause(r.Context())
 		defer cut(nil)
-		open := &api.Stream{Told: of.rights, Same: of.reads(), Cut: func(why error) { cut(why); lasting.Cut() }}
-		defer u.streams.End(open)
+		place.Told, place.Same, place.Cut = of.given(), of.reads(), func(why error) { cut(why); lasting.Cut() }
+		late := time.AfterFunc(piece, func() { cut(errStalled) })
+		defer late.Stop()
 		proxy := &httputil.ReverseProxy{
-			Transport: finals{transport, ctx}, FlushInterval: -1, ErrorLog: quiet, BufferPool: buffers{},
+			Transport: &finals{to: transport, ctx: ctx, late: late, piece: piece}, FlushInterval: -1, ErrorLog: quiet, BufferPool: buffers{},
 			Rewrite: func(p *httputil.ProxyRequest) { u.rewrite(p, path, base, key, headers, id, of.call) },
 			ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+				if context.Cause(ctx) != nil {
+					err = context.Cause(ctx)
+				}
 				if !neverSent(err) {
 					of.deed.Unanswered()
 				}
@@ -104,9 +132,11 @@ func (u *Upstream) Handler() http.Handler {
 			switch err = u.modify(a, base, of); {
 			case err != nil:
 			case a.ContentLength >= 0 && a.ContentLength <= short:
+				late.Reset(wait)
 				proxy.FlushInterval, err = 0, readWhole(a)
+				late.Stop()
 			default:
-				err = u.streams.Begin(open)
+				u.Streams.Watch(place)
 			}
 			return err
 		}
@@ -190,13 +220,43 @@ func (u *Upstream) rewrite(p *httputil.ProxyRequest, path, base string, key []by
 
 // finals gives the last answer to a request and none before it (1xx): net/http/httputil
 // would pass those on with all their headers, and take this server's own off the last.
+// Until then the service has to take each piece of the request in time.
 type finals struct {
-	to  http.RoundTripper
-	ctx context.Context // of the request, which nobody listens in for answers before the last
+	to    http.RoundTripper
+	ctx   context.Context // of the request, which nobody listens in for answers before the last
+	late  *time.Timer     // ends it
+	piece time.Duration
+
+	answered atomic.Bool
 }
 
-func (f finals) RoundTrip(r *http.Request) (*http.Response, error) {
-	return f.to.RoundTrip(r.WithContext(f.ctx))
+// errStalled is a service that takes nothing of a request, or does not end a short answer.
+var errStalled = fmt.Errorf("the service stands still: %w", os.ErrDeadlineExceeded)
+
+func (f *finals) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.WithContext(f.ctx)
+	if r.Body != nil {
+		r.Body = &takenBody{r.Body, f}
+	}
+	a, err := f.to.RoundTrip(r)
+	f.answered.Store(true)
+	f.late.Stop()
+	return a, err
+}
+
+// takenBody is a body of which the next piece is read when the service has taken the last one.
+type takenBody struct {
+	io.ReadCloser
+	f *finals
+}
+
+func (b *takenBody) Read(p []byte) (int, error) {
+	b.f.late.Stop() // the client has a time of its own
+	n, err := b.ReadCloser.Read(p)
+	if !b.f.answered.Load() {
+		b.f.late.Reset(b.f.piece)
+	}
+	return n, err
 }
 
 func (u *Upstream) modify(a *http.Response, base string, of *told) error {

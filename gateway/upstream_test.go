@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
@@ -52,7 +53,7 @@ func newBehind(t *testing.T, service http.HandlerFunc, change func(*Upstream, *h
 	b.api.Base = func(*http.Request) string { return base }
 	u := &Upstream{
 		URL: to, Key: func() []byte { return []byte(upstreamKey) }, API: b.api, Base: func(*http.Request) string { return base },
-		Address: limit.Proxies{}.ClientAddr, Log: slog.New(slog.NewTextHandler(b.log, nil)),
+		Address: limit.Proxies{}.ClientAddr, Log: slog.New(slog.NewTextHandler(b.log, nil)), Streams: NewStreams(b.api, 0),
 	}
 	b.front = httptest.NewUnstartedServer(nil)
 	if change != nil {
@@ -484,17 +485,55 @@ func TestUpstreamFaults(t *testing.T) {
 				t.Error("the service saw a whole body")
 			}
 		}, brief)
-		conn, err := net.Dial("tcp", b.front.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
+		for _, sent := range []int{4, maxHeld + 1000} { // before the service hears of it, and after
+			conn, err := net.Dial("tcp", b.front.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			fmt.Fprintf(conn, "POST /api/v5/notes HTTP/1.1\r\nHost: app.example\r\nAuthorization: Bearer %s\r\nContent-Length: 1000000\r\n\r\n%s", b.access, strings.Repeat("x", sent))
+			a, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.StatusCode != 408 {
+				t.Errorf("after %d bytes: %s\n%s", sent, a.Status, b.log)
+			}
 		}
-		defer conn.Close()
-		fmt.Fprintf(conn, "POST /api/v5/notes HTTP/1.1\r\nHost: app.example\r\nAuthorization: Bearer %s\r\nContent-Length: 100\r\n\r\nhalf", b.access)
-		a, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
+	})
+	t.Run("a service that takes nothing", func(t *testing.T) {
+		for _, size := range []int{maxHeld, 64 << 20} {
+			hold := make(chan bool)
+			b := newBehind(t, nil, func(u *Upstream, front *httptest.Server) {
+				brief(u, front)
+				l, err := net.Listen("tcp", "127.0.0.1:0") // which nobody reads from
+				if err != nil {
+					t.Fatal(err)
+				}
+				go func() {
+					if c, err := l.Accept(); err == nil {
+						_ = c.(*net.TCPConn).SetReadBuffer(1 << 10)
+						<-hold
+						c.Close()
+					}
+				}()
+				t.Cleanup(func() { l.Close() })
+				u.URL, u.wait = &url.URL{Scheme: "http", Host: l.Addr().String()}, 100*time.Millisecond
+			})
+			if a := b.call("POST", "/api/v5/notes", bytes.NewReader(make([]byte, size))); a.StatusCode != 504 {
+				t.Errorf("%d bytes: %s\n%s", size, a.Status, b.log)
+			}
+			close(hold)
 		}
-		if a.StatusCode != 408 {
+	})
+	t.Run("a service that stops in a short answer", func(t *testing.T) {
+		b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, "half")
+			http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}, func(u *Upstream, _ *httptest.Server) { u.wait = 100 * time.Millisecond })
+		if a := b.call("GET", "/api/v5/notes", nil); a.StatusCode != 504 {
 			t.Errorf("%s\n%s", a.Status, b.log)
 		}
 	})

@@ -206,7 +206,7 @@ func TestAnswersInStreams(t *testing.T) {
 func TestStreamsEndWithTheirApproval(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
 		service := newWaiting("text/event-stream")
-		h := newHouseOn(t, database, service, func(h *house) { h.proxy.streams.Every = 10 * time.Millisecond })
+		h := newHouseOn(t, database, service, func(h *house) { h.proxy.Streams.Every = 10 * time.Millisecond })
 		for n, end := range []func(approval.ID){h.end, h.narrow, func(approval.ID) {
 			if err := h.store.RemoveMember(t.Context(), "nordlys", "tor", act); err != nil {
 				t.Fatal(err)
@@ -235,7 +235,7 @@ func TestStreamsEndWithTheirApproval(t *testing.T) {
 			stays.Body.Close()
 			<-service.gone
 		}
-		for h.proxy.streams.Watched() {
+		for h.proxy.Streams.Watched() {
 			time.Sleep(time.Millisecond) // nobody asks any more once none is open
 		}
 	})
@@ -244,7 +244,7 @@ func TestStreamsEndWithTheirApproval(t *testing.T) {
 // A call whose approval ends is called off, and is 401 (decision V15).
 func TestCallsEndWithTheirApproval(t *testing.T) {
 	service := newWaiting("application/json")
-	h := newHouse(t, service, func(h *house) { h.proxy.streams.Every = 10 * time.Millisecond })
+	h := newHouse(t, service, func(h *house) { h.proxy.Streams.Every = 10 * time.Millisecond })
 	token, id := h.live("ada", everything)
 	got := make(chan answered, 1)
 	go func() { got <- h.send("POST", token, call("x")) }()
@@ -260,7 +260,7 @@ func TestCallsEndWithTheirApproval(t *testing.T) {
 // (decision V15).
 func TestExpiryOfTheToken(t *testing.T) {
 	service := newWaiting("text/event-stream")
-	h := newHouse(t, service, func(h *house) { h.proxy.streams.Every = 10 * time.Millisecond })
+	h := newHouse(t, service, func(h *house) { h.proxy.Streams.Every = 10 * time.Millisecond })
 	token, _ := h.liveFor("ada", everything, 2*time.Second)
 	listens := h.open(t.Context(), "GET", token, nil)
 	calls := h.open(t.Context(), "POST", token, strings.NewReader(call("x")))
@@ -289,7 +289,7 @@ func TestStreamsThatNobodyReads(t *testing.T) {
 			}
 			sent.Add(1)
 		}
-	}), func(h *house) { h.proxy.streams.Every = 10 * time.Millisecond })
+	}), func(h *house) { h.proxy.Streams.Every = 10 * time.Millisecond })
 	token, id := h.live("ada", everything)
 	a := h.open(t.Context(), "GET", token, nil)
 	for last := int64(-1); last != sent.Load(); time.Sleep(200 * time.Millisecond) {
@@ -305,11 +305,11 @@ func TestStreamsThatNobodyReads(t *testing.T) {
 // So many requests are under way at once, of one approval and of all (decision V15).
 func TestBoundsOfStreams(t *testing.T) {
 	service := newWaiting("text/event-stream")
-	h := newHouse(t, service, func(h *house) { h.proxy.Streams = api.MaxOfOne + 2 })
+	h := newHouse(t, service, func(h *house) { h.proxy.Streams = NewStreams(h.proxy.API, MaxOfOne+2, 0) })
 	token, _ := h.live("ada", everything)
 	other, _ := h.live("ada", everything)
 	ctx, cancel := context.WithCancel(t.Context())
-	for range api.MaxOfOne {
+	for range MaxOfOne {
 		if a := h.open(ctx, "GET", token, nil); a.StatusCode != 200 {
 			t.Fatal(a.StatusCode)
 		}
@@ -328,7 +328,7 @@ func TestBoundsOfStreams(t *testing.T) {
 		t.Errorf("one more of all: %d %s", a.StatusCode, a.body)
 	}
 	cancel()
-	for range api.MaxOfOne + 2 {
+	for range MaxOfOne + 2 {
 		<-service.gone
 	}
 	for {
@@ -336,6 +336,46 @@ func TestBoundsOfStreams(t *testing.T) {
 			break // each is counted out when the proxy has seen its end
 		}
 	}
+}
+
+// Bodies of which the call is under way are in memory: so much of one approval, and what is
+// beyond is refused while it is read (decision V15).
+func TestBoundsOfBodies(t *testing.T) {
+	const most = 1000
+	service := newWaiting("application/json")
+	h := newHouse(t, service, func(h *house) {
+		h.proxy.MaxBody, h.proxy.Streams = most, NewStreams(h.api, 0, most)
+		h.proxy.Streams.Every = time.Millisecond
+	})
+	token, _ := h.live("ada", everything)
+	other, _ := h.live("ada", everything)
+	long := call("x") + strings.Repeat(" ", most-len(call("x")))
+	var over sync.WaitGroup
+	begin := func(token string) {
+		over.Go(func() {
+			if a := h.send("POST", token, long); a.StatusCode != 200 {
+				t.Errorf("%d %s", a.StatusCode, a.body)
+			}
+		})
+		<-service.came
+	}
+	for range heldOfOne {
+		begin(token)
+	}
+	if a := h.send("POST", token, call("x")); a.StatusCode != 429 || a.Header.Get("Retry-After") != "1" {
+		t.Errorf("one more: %d %s", a.StatusCode, a.body)
+	}
+	begin(other)
+	for range heldOfOne + 1 {
+		service.say <- `{"jsonrpc":"2.0","id":1,"result":{}}`
+	}
+	over.Wait()
+	for h.proxy.Streams.Watched() {
+		time.Sleep(time.Millisecond)
+	}
+	begin(token)
+	service.say <- `{"jsonrpc":"2.0","id":1,"result":{}}`
+	over.Wait()
 }
 
 // A server that stops ends the streams that would never end, and lets calls finish
@@ -362,7 +402,7 @@ func TestDrain(t *testing.T) {
 // Nothing is left of requests that are over.
 func TestNothingIsLeftOfStreams(t *testing.T) {
 	service := newWaiting("text/event-stream")
-	h := newHouse(t, service, func(h *house) { h.proxy.streams.Every = 10 * time.Millisecond })
+	h := newHouse(t, service, func(h *house) { h.proxy.Streams.Every = 10 * time.Millisecond })
 	token, _ := h.live("ada", everything)
 	before := 0
 	for round := range 4 {
@@ -375,7 +415,7 @@ func TestNothingIsLeftOfStreams(t *testing.T) {
 		for range 30 {
 			<-service.gone
 		}
-		for h.proxy.streams.Watched() {
+		for h.proxy.Streams.Watched() {
 			time.Sleep(time.Millisecond)
 		}
 		if round == 0 {
@@ -400,7 +440,7 @@ func TestStreamsWithoutTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	service := newWaiting("text/event-stream")
-	h := newHouseOn(t, pg.URL(name), service, func(h *house) { h.proxy.streams.Every = 10 * time.Millisecond })
+	h := newHouseOn(t, pg.URL(name), service, func(h *house) { h.proxy.Streams.Every = 10 * time.Millisecond })
 	token, _ := h.live("ada", everything)
 	a := h.open(t.Context(), "GET", token, nil)
 	if err := pg.Kill(); err != nil {

@@ -78,7 +78,7 @@ func newHouseOn(t testing.TB, database string, service http.Handler, change ...f
 		t.Fatal(err)
 	}
 	h.proxy = &Server{
-		URL: to, Key: func() []byte { return []byte(serviceKey) }, API: h.api, Base: h.api.Base, Log: slog.New(slog.NewTextHandler(h.log, nil)),
+		URL: to, Key: func() []byte { return []byte(serviceKey) }, API: h.api, Base: h.api.Base, Log: slog.New(slog.NewTextHandler(h.log, nil)), Streams: NewStreams(h.api, 0, 0),
 		Address: func(*http.Request) netip.Addr { return netip.MustParseAddr("192.0.2.7") },
 	}
 	for _, set := range change {

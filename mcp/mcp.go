@@ -38,10 +38,9 @@ type Server struct {
 
 	Wait    time.Duration // for the head of an answer; 0 is DefaultWait
 	MaxBody int64         // of a request, in bytes; 0 is DefaultMaxBody
-	Streams int           // requests under way on this node; 0 is MaxStreams
+	Streams *api.Streams  // of all endpoints of this node; nil is one's own, of NewStreams
 
 	tools   annotations
-	streams api.Streams
 	to      http.RoundTripper
 	silence time.Duration // 0 is keepAlive; tests make it short
 
@@ -54,16 +53,29 @@ const (
 	DefaultWait    = 5 * time.Minute
 	DefaultMaxBody = 4 << 20
 	MaxStreams     = 10_000 // of a node (decision V15)
+	MaxOfOne       = 64     // of an approval or API key
 
-	pieceTimeout  = 60 * time.Second // for the client to take or send one piece
-	keepAlive     = 25 * time.Second // of silence, before a comment
-	outlastsToken = time.Hour        // a call that began in time
-	listTimeout   = 10 * time.Second // for the proxy's own question for tools
+	heldOfOne = 8  // of the longest bodies, in memory for one approval or API key
+	heldOfAll = 64 // on a node
+
+	pieceTimeout = 60 * time.Second // for the client to take or send one piece
+	keepAlive    = 25 * time.Second // of silence, before a comment
+	listTimeout  = 10 * time.Second // for the proxy's own question for tools
 )
+
+// NewStreams bounds what is under way at all endpoints of a node: most requests, and the
+// bodies that are in memory, of at most maxBody bytes each; 0 are MaxStreams and
+// DefaultMaxBody.
+func NewStreams(a *api.Server, most int, maxBody int64) *api.Streams {
+	body := int(cmp.Or(maxBody, DefaultMaxBody))
+	return &api.Streams{API: a, Most: cmp.Or(most, MaxStreams), OfOne: MaxOfOne, Held: heldOfAll * body, HeldOfOne: heldOfOne * body}
+}
 
 // Handler serves requests that carry an actor.
 func (s *Server) Handler() http.Handler {
-	s.streams.API, s.streams.Most = s.API, cmp.Or(s.Streams, MaxStreams)
+	if s.Streams == nil {
+		s.Streams = NewStreams(s.API, 0, s.MaxBody)
+	}
 	if s.to == nil {
 		s.to = api.NewTransport(cmp.Or(s.Wait, DefaultWait))
 	}
@@ -71,6 +83,11 @@ func (s *Server) Handler() http.Handler {
 		lasting := api.NewLasting(w, r, pieceTimeout)
 		defer lasting.End()
 		x := &exchange{s: s, w: lasting, r: r, revision: r.Header.Get("Mcp-Protocol-Version")}
+		defer s.Streams.End(&x.place)
+		if err := s.Streams.Enter(&x.place, api.ActorFrom(r.Context())); err != nil { // before anything of it is in memory
+			x.fail(err)
+			return
+		}
 		if err := x.read(); err != nil {
 			x.fail(err)
 			return
@@ -84,7 +101,7 @@ func (s *Server) Handler() http.Handler {
 
 // Drain ends the streams that have no end of their own, and those that begin
 // later: the server stops.
-func (s *Server) Drain() { s.streams.Drain() }
+func (s *Server) Drain() { s.Streams.Drain() }
 
 // exchange is one request and its answer.
 type exchange struct {
@@ -92,6 +109,7 @@ type exchange struct {
 	w        *api.Lasting
 	r        *http.Request
 	revision string // of MCP, as the client says
+	place    api.Stream
 
 	body     []byte
 	messages []Message // none of GET and DELETE
@@ -164,13 +182,13 @@ func (x *exchange) readBody() error {
 	}
 	most := cmp.Or(x.s.MaxBody, DefaultMaxBody)
 	var err error
-	x.body, err = io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, most))
+	x.body, err = io.ReadAll(held{http.MaxBytesReader(x.w, x.r.Body, most), x})
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
 		return refused(413, fmt.Sprintf("A body has at most %d bytes.", most))
-	case errors.Is(err, api.ErrSlowBody):
-		return api.ErrSlowBody
+	case errors.As(err, new(*api.Fault)):
+		return err
 	case err != nil:
 		return refused(400, "The body cannot be read.")
 	}
@@ -185,6 +203,20 @@ func (x *exchange) readBody() error {
 		return errMirror
 	}
 	return nil
+}
+
+// held counts what is read of a body as long as the exchange lasts.
+type held struct {
+	io.Reader
+	x *exchange
+}
+
+func (h held) Read(p []byte) (int, error) {
+	n, err := h.Reader.Read(p)
+	if full := h.x.s.Streams.Hold(&h.x.place, n); full != nil {
+		return n, full
+	}
+	return n, err
 }
 
 // unbind finds the service's IDs. What is another client's is answered like what

@@ -84,17 +84,11 @@ func (x *exchange) pass() {
 	ctx, cut := context.WithCancelCause(x.r.Context())
 	defer cut(nil)
 	if !x.listens() {
-		x.rights.Actor = x.rights.Longer(outlastsToken)
+		x.rights = x.rights.Outlasting()
 	}
-	at := &api.Stream{Told: x.rights, Same: x.listens(), Endless: x.listens(), Cut: func(why error) { cut(why); x.w.Cut() }}
-	if err := x.s.streams.Begin(at); err != nil {
-		if errors.Is(err, api.ErrManyOfOne) {
-			x.w.Header().Set("Retry-After", "1")
-		}
-		x.fail(err)
-		return
-	}
-	defer x.s.streams.End(at)
+	x.place.Told, x.place.Same, x.place.Endless = x.rights, x.listens(), x.listens()
+	x.place.Cut = func(why error) { cut(why); x.w.Cut() }
+	x.s.Streams.Watch(&x.place)
 	out, err := x.request(ctx, x.body)
 	if err != nil {
 		x.fail(fmt.Errorf("mcp: %w", err))

@@ -2,6 +2,7 @@ package server
 
 import (
 	"log/slog"
+	"math"
 	"sync"
 	"syscall"
 	"time"
@@ -31,14 +32,19 @@ const (
 	keptLeast = 48
 )
 
-// newConnLimit takes as many as the limit of open files leaves; nil, which bounds
-// nothing, if there is none.
-func newConnLimit(log *slog.Logger) *connLimit {
+// connections gives how many the limit of open files leaves to clients, and how many to
+// requests that are under way at services with an API, and at MCP servers, each: a request
+// of HTTP/2 takes one behind, and none before.
+func connections(behind bool) (clients, services int) {
+	most := mostOf(math.MaxUint64)
 	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
-		return nil
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
+		most = mostOf(uint64(files.Cur))
 	}
-	return &connLimit{most: mostOf(uint64(files.Cur)), log: log}
+	if !behind {
+		return most, 0
+	}
+	return most / 2, most / 4
 }
 
 // mostOf is how many connections a limit of open files leaves.

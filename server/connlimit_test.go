@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -111,8 +112,16 @@ func TestMostOf(t *testing.T) {
 			t.Errorf("of %d: %d, want %d", files, got, want)
 		}
 	}
-	if g := newConnLimit(nil); g == nil || g.most < 10 {
-		t.Errorf("of this process: %+v", g)
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	all := mostOf(uint64(files.Cur))
+	if clients, services := connections(false); clients != all || services != 0 {
+		t.Errorf("of this process: %d and %d", clients, services)
+	}
+	if clients, services := connections(true); clients != all/2 || services != all/4 {
+		t.Errorf("of this process, with services: %d and %d", clients, services)
 	}
 }
 

@@ -103,15 +103,17 @@ func (s *Server) behind(calls *api.Server, base func(*http.Request) string) map[
 	if s.MCPUpstream != nil {
 		all = append(slices.Clip(all), s.OwnMCP())
 	}
+	_, most := connections(s.hasServices())
+	ofAPI, ofMCP := gateway.NewStreams(calls, most), mcp.NewStreams(calls, min(s.MCP.Streams, most), int64(s.MCP.MaxBody))
 	for _, one := range all {
 		if !one.MCP {
-			to := &gateway.Upstream{URL: one.URL, Key: s.serviceKey, API: calls, Base: base, Address: s.address, Log: s.log}
+			to := &gateway.Upstream{URL: one.URL, Key: s.serviceKey, API: calls, Streams: ofAPI, Base: base, Address: s.address, Log: s.log}
 			upstreams[one.Path] = calls.Guard(to.Handler())
 			continue
 		}
 		s.proxies[one.Path] = &mcp.Server{
 			Path: config.RuledAt(one.Path), URL: one.URL, Key: s.serviceKey, API: calls, Base: base, Address: s.address, Log: s.log,
-			Wait: time.Duration(s.MCP.Wait), MaxBody: int64(s.MCP.MaxBody), Streams: s.MCP.Streams,
+			Wait: time.Duration(s.MCP.Wait), MaxBody: int64(s.MCP.MaxBody), Streams: ofMCP,
 		}
 		calls.MCP[one.Path] = s.proxies[one.Path].Handler()
 	}

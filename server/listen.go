@@ -69,14 +69,19 @@ func (l listeners) Close() {
 	}
 }
 
+// hasServices reports whether requests go on to services.
+func (s *Server) hasServices() bool {
+	return s.Upstream != nil || s.MCPUpstream != nil || len(s.Guarded) > 0
+}
+
 // listen opens what is configured. dev's connections are not bounded.
 func (s *Server) listen() (err error) {
 	on, command, bound := &s.on, s.options.Command, (*connLimit)(nil)
 	if s.options.Dev == nil {
-		bound = newConnLimit(s.log)
+		most, _ := connections(s.hasServices())
+		bound = &connLimit{most: most, log: s.log}
 	}
-	watched := s.Upstream != nil || s.MCPUpstream != nil || len(s.Guarded) > 0
-	if on.public, err = listen(s.HTTP.Listen, watched, bound, command+" --listen 127.0.0.1:9000"); err != nil {
+	if on.public, err = listen(s.HTTP.Listen, s.hasServices(), bound, command+" --listen 127.0.0.1:9000"); err != nil {
 		return err
 	}
 	if s.TLS != nil {
