@@ -197,11 +197,44 @@ func TestATokenThatExpiresMeanwhile(t *testing.T) {
 			t.Errorf("%s after %s: %d", c.method, c.after, a.StatusCode)
 		}
 	}
-	b := newBehind(t, func(http.ResponseWriter, *http.Request) {}, nil)
-	rest := b.holdOpen("POST", 2, false)
+	for _, size := range []int{2, 2 * maxHeld} {
+		whole := make(chan bool, 1)
+		b := newBehind(t, func(_ http.ResponseWriter, r *http.Request) {
+			_, err := io.Copy(io.Discard, r.Body)
+			whole <- err == nil
+		}, nil)
+		rest := b.holdOpen("POST", size, false)
+		b.Pass(31 * time.Minute)
+		if status, said := rest(); status != 401 {
+			t.Errorf("a body of %d bytes that comes later: %d %s", size, status, said)
+		}
+		if b.served.Load() > 0 && <-whole {
+			t.Errorf("the service has all %d bytes", size)
+		}
+	}
+}
+
+// A silent answer to a change goes on when the token has expired; one to what reads is
+// broken off.
+func TestSilentAnswersWhoseTokenExpires(t *testing.T) {
+	next := make(chan bool)
+	b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(w, "one")
+		http.NewResponseController(w).Flush()
+		select {
+		case <-r.Context().Done():
+		case <-next:
+			fmt.Fprintln(w, "two")
+		}
+	}, func(u *Upstream, _ *httptest.Server) { u.Streams.Every = 10 * time.Millisecond })
+	post, get := b.call("POST", "/api/v5/notes", nil), b.call("GET", "/api/v5/notes", nil)
 	b.Pass(31 * time.Minute)
-	if status, said := rest(); status != 401 || b.served.Load() != 0 {
-		t.Errorf("a body that comes later: %d %s, and the service was asked %d times", status, said, b.served.Load())
+	if said, err := io.ReadAll(get.Body); string(said) != "one\n" || err == nil {
+		t.Errorf("what reads: %q, %v", said, err)
+	}
+	close(next)
+	if said, err := io.ReadAll(post.Body); string(said) != "one\ntwo\n" || err != nil {
+		t.Errorf("a change: %q, %v", said, err)
 	}
 }
 

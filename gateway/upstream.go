@@ -38,7 +38,8 @@ type Upstream struct {
 	Log     *slog.Logger                   // nil discards
 	Streams *api.Streams                   // of all services of this node; nil is one's own, of NewStreams
 
-	wait, piece, each time.Duration // 0 are waitForAnswer, pieceTimeout and askedAgain; tests make them short
+	to                http.RoundTripper // nil is api.NewTransport; tests have their own
+	wait, piece, each time.Duration     // 0 are waitForAnswer, pieceTimeout and askedAgain; tests make them short
 }
 
 // How long what is quick everywhere may take. What lasts is bounded by no
@@ -73,7 +74,10 @@ func (u *Upstream) Handler() http.Handler {
 		u.Streams = NewStreams(u.API, 0)
 	}
 	wait, piece := cmp.Or(u.wait, waitForAnswer), cmp.Or(u.piece, pieceTimeout)
-	transport := api.NewTransport(wait)
+	to := u.to
+	if to == nil {
+		to = api.NewTransport(wait)
+	}
 	all, resources := rootsOf(u.API.Resources), u.API.Resources.All()
 	quiet := log.New(io.Discard, "", 0) // what matters comes to failed
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -116,11 +120,11 @@ func (u *Upstream) Handler() http.Handler {
 		late := time.AfterFunc(piece, func() { cut(errStalled) })
 		defer late.Stop()
 		proxy := &httputil.ReverseProxy{
-			Transport: &finals{to: transport, ctx: ctx, late: late, piece: piece}, FlushInterval: -1, ErrorLog: quiet, BufferPool: buffers{},
+			Transport: &finals{to: to, ctx: ctx, late: late, piece: piece}, FlushInterval: -1, ErrorLog: quiet, BufferPool: buffers{},
 			Rewrite: func(p *httputil.ProxyRequest) { u.rewrite(p, path, base, key, headers, id, of.call) },
 			ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-				if context.Cause(ctx) != nil {
-					err = context.Cause(ctx)
+				if why := context.Cause(ctx); why != nil { // which HTTP/2 does not say
+					err = why
 				}
 				if !neverSent(err) {
 					of.deed.Unanswered()
@@ -134,7 +138,6 @@ func (u *Upstream) Handler() http.Handler {
 			case a.ContentLength >= 0 && a.ContentLength <= short:
 				late.Reset(wait)
 				proxy.FlushInterval, err = 0, readWhole(a)
-				late.Stop()
 			default:
 				u.Streams.Watch(place)
 			}

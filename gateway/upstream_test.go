@@ -3,6 +3,7 @@ package gateway
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
@@ -408,6 +410,74 @@ func TestTheEndOfABodyStays(t *testing.T) {
 	}
 }
 
+// tripper is what leads to a service.
+type tripper func(*http.Request) (*http.Response, error)
+
+func (t tripper) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+// silence says nothing until its request is over, and then as little as HTTP/2 does.
+type silence struct{ context.Context }
+
+func (s silence) Read([]byte) (int, error) {
+	<-s.Done()
+	return 0, s.Err()
+}
+
+// slow takes a while for each piece.
+type slow struct{ pieces []time.Duration }
+
+func (s *slow) Read(p []byte) (int, error) {
+	time.Sleep(s.pieces[0])
+	s.pieces = s.pieces[1:]
+	return len(p), nil
+}
+
+// The service has a time to take each piece, which does not go on while the client sends
+// the next, and none once it has answered.
+func TestPiecesAreTakenInTime(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		client   []time.Duration // for each piece, in seconds
+		service  []time.Duration
+		answered int // pieces that are taken before the answer
+		stalled  bool
+	}{
+		{"both slow", []time.Duration{9, 9, 9}, []time.Duration{9, 9, 9}, 3, false},
+		{"a service that is slower", []time.Duration{1, 1}, []time.Duration{9, 11}, 2, true},
+		{"a service that has answered", []time.Duration{1, 1, 1}, []time.Duration{1, 30, 30}, 1, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cut := context.WithCancelCause(t.Context())
+			defer cut(nil)
+			late := time.AfterFunc(10*time.Second, func() { cut(errStalled) })
+			defer late.Stop()
+			for i := range c.client {
+				c.client[i], c.service[i] = c.client[i]*time.Second, c.service[i]*time.Second
+			}
+			take := func(r *http.Request, pieces []time.Duration) {
+				for _, d := range pieces {
+					if _, err := r.Body.Read(make([]byte, 1)); err != nil {
+						t.Error(err)
+					}
+					time.Sleep(d)
+				}
+			}
+			var sent *http.Request
+			f := &finals{ctx: ctx, late: late, piece: 10 * time.Second, to: tripper(func(r *http.Request) (*http.Response, error) {
+				sent = r
+				take(r, c.service[:c.answered])
+				return nil, nil
+			})}
+			_, _ = f.RoundTrip(httptest.NewRequest("POST", "/", &slow{c.client}))
+			take(sent, c.service[c.answered:])
+			time.Sleep(time.Minute)
+			if stalled := context.Cause(ctx) == errStalled; stalled != c.stalled {
+				t.Errorf("%s: cut %t", c.name, stalled)
+			}
+		})
+	}
+}
+
 // What goes wrong behind is told without saying where that is.
 func TestUpstreamFaults(t *testing.T) {
 	brief := func(u *Upstream, _ *httptest.Server) { u.piece = 50 * time.Millisecond }
@@ -527,12 +597,11 @@ func TestUpstreamFaults(t *testing.T) {
 		}
 	})
 	t.Run("a service that stops in a short answer", func(t *testing.T) {
-		b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Length", "100")
-			fmt.Fprint(w, "half")
-			http.NewResponseController(w).Flush()
-			<-r.Context().Done()
-		}, func(u *Upstream, _ *httptest.Server) { u.wait = 100 * time.Millisecond })
+		b := newBehind(t, nil, func(u *Upstream, _ *httptest.Server) {
+			u.wait, u.to = 100*time.Millisecond, tripper(func(r *http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: 200, ContentLength: 100, Header: http.Header{}, Body: io.NopCloser(silence{r.Context()})}, nil
+			})
+		})
 		if a := b.call("GET", "/api/v5/notes", nil); a.StatusCode != 504 {
 			t.Errorf("%s\n%s", a.Status, b.log)
 		}
