@@ -157,6 +157,10 @@ func TestPlan(t *testing.T) {
 			i.People = append(i.People, account("eve", "tor@a.example"))
 			i.People[1].Email = "new@a.example"
 		}, rows{}, "changed people tor; added people eve; " + nothing},
+		"by somebody new, of one who is removed": {func(i *Import) {
+			i.People, i.Members, i.Fillers = []Person{account("ada", "ada@a.example"), account("eve", "tor@a.example")}, i.Members[:1], i.Fillers[:1]
+			i.Prune = map[string]bool{ListPeople: true}
+		}, rows{}, "removed people tor; removed members nord/tor; added people eve; ends tor: person removed; ends tor nord: member removed; [tor] []"},
 		"events exchanged them since": {func(i *Import) {
 			i.People, i.AsOf = []Person{account("ada", "tor@a.example"), account("tor", "ada@a.example")}, 5
 		}, rows{newer: []string{"person:ada", "person:tor"}}, nothing},
