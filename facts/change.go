@@ -198,7 +198,7 @@ func (c RoleEmptied) Apply(m *Facts) {
 // empty takes a role from all who fill it, and from its organization.
 func (m *Facts) empty(r *Role) {
 	for n := len(r.Fillers); n > 0; n-- {
-		at := r.Fillers[n-1]
+		at := r.Fillers[n-1].Member
 		at.quit(r)
 		at.facts.Store(nil)
 	}
@@ -250,7 +250,7 @@ func (c MemberChange) Apply(m *Facts) {
 		at.Org.leave(at)
 	}
 	for (!c.Present || at.Epoch != c.Epoch) && len(at.Roles) > 0 {
-		at.quit(at.Roles[0].Role)
+		at.quit(at.Roles[len(at.Roles)-1].Role)
 	}
 	at.Admin, at.Present, at.Epoch = c.Admin, c.Present, c.Epoch
 	at.facts.Store(nil)

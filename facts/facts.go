@@ -88,7 +88,7 @@ type Member struct {
 type Role struct {
 	org.Role
 	Index   uint32
-	Fillers []*Member
+	Fillers []Filler
 }
 
 func (r *Role) id() string { return r.ID }
@@ -97,6 +97,12 @@ func (r *Role) id() string { return r.ID }
 type Filled struct {
 	*Role
 	place int32 // among its fillers
+}
+
+// Filler is a member who fills a role, and where the member has the role.
+type Filler struct {
+	*Member
+	place int32 // among their roles
 }
 
 // Client is what is kept of a client in memory.
@@ -200,29 +206,40 @@ func (o *Organization) ByPerson() []*Member {
 // Fills reports whether the member fills the role.
 func (at *Member) Fills(r *Role) bool { return at.role(r) >= 0 }
 
-// role gives the role's index among those that the member fills, which are few, or -1.
+// role gives the role's index among those that the member fills, or -1. It looks through the
+// shorter list: one person can fill all roles, and all people one role.
 func (at *Member) role(r *Role) int {
-	return slices.IndexFunc(at.Roles, func(f Filled) bool { return f.Role == r })
+	if len(at.Roles) <= len(r.Fillers) {
+		return slices.IndexFunc(at.Roles, func(f Filled) bool { return f.Role == r })
+	}
+	if i := slices.IndexFunc(r.Fillers, func(f Filler) bool { return f.Member == at }); i >= 0 {
+		return int(r.Fillers[i].place)
+	}
+	return -1
 }
 
 func (at *Member) fill(r *Role) {
 	if !at.Fills(r) {
-		at.Roles = append(at.Roles, Filled{r, int32(len(r.Fillers))})
-		r.Fillers = append(r.Fillers, at)
+		at.Roles, r.Fillers = append(at.Roles, Filled{r, int32(len(r.Fillers))}), append(r.Fillers, Filler{at, int32(len(at.Roles))})
 	}
 }
 
-// quit has the role's last one take the place, as leave does.
+// quit has the last of each list take the place, as leave does.
 func (at *Member) quit(r *Role) {
 	i := at.role(r)
 	if i < 0 {
 		return
 	}
 	place, end := at.Roles[i].place, len(r.Fillers)-1
-	last := r.Fillers[end]
-	r.Fillers[place], last.Roles[last.role(r)].place = last, place
-	r.Fillers[end], r.Fillers = nil, r.Fillers[:end]
-	at.Roles = slices.Delete(at.Roles, i, i+1)
+	if last := r.Fillers[end]; last.Member != at {
+		r.Fillers[place], last.Roles[last.place].place = last, place
+	}
+	r.Fillers[end], r.Fillers = Filler{}, r.Fillers[:end]
+	end = len(at.Roles) - 1
+	if last := at.Roles[end]; last.Role != r {
+		at.Roles[i], last.Fillers[last.place].place = last, int32(i)
+	}
+	at.Roles[end], at.Roles = Filled{}, at.Roles[:end]
 }
 
 // Weight is what a client counts for that waits for its first approval.

@@ -3,6 +3,7 @@ package facts
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -64,8 +65,8 @@ func says(t *testing.T, f *Facts) string {
 			if m.Admin {
 				line += "*"
 			}
-			for _, r := range m.Roles {
-				if line += "," + r.ID; r.Fillers[r.place] != m || o.Roles[r.ID] != r.Role || !m.Fills(r.Role) {
+			for i, r := range m.Roles {
+				if line += "," + r.ID; r.Fillers[r.place] != (Filler{m, int32(i)}) || o.Roles[r.ID] != r.Role || !m.Fills(r.Role) {
 					t.Errorf("%s fills %s, which does not say so", m.Person.ID, r.ID)
 				}
 			}
@@ -248,6 +249,46 @@ func orders(n int) (all [][]int) {
 		}
 	}
 	return all
+}
+
+// Who fills what is found from each side, in whatever order it begins and ends.
+func TestFillersInAnyOrder(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	f, fills := New(false, 0, 0, 0), map[FillerChange]bool{}
+	OrganizationChange{Organization: org.Organization{ID: "nord"}}.Apply(&f)
+	for n := range 6 {
+		id := fmt.Sprint(n)
+		for _, c := range []Change{person(id, id+"@a.example"), membership(id, "nord"), RoleChange{org.Role{ID: id, Organization: "nord"}}} {
+			c.Apply(&f)
+		}
+	}
+	for range 2000 {
+		c := FillerChange{Role: fmt.Sprint(random.IntN(6)), Person: fmt.Sprint(random.IntN(6)), On: random.IntN(2) == 0}
+		c.Apply(&f)
+		fills[FillerChange{Role: c.Role, Person: c.Person}] = c.On
+		says(t, &f)
+		for c, is := range fills {
+			if got := f.Members.Get(MemberKey{c.Person, "nord"}).Fills(f.Roles.Get(c.Role)); got != is {
+				t.Fatalf("%s fills %s: %v, want %v", c.Person, c.Role, got, is)
+			}
+		}
+	}
+}
+
+// Whether somebody fills a role is looked up in the shorter list: the other one has
+// nothing in it here that could tell.
+func TestFillersByTheShorterList(t *testing.T) {
+	for name, long := range map[string]struct{ roles, fillers int }{"many roles": {1000, 0}, "many people": {0, 1000}} {
+		at, r := &Member{}, &Role{}
+		if at.fill(r); long.roles > 0 {
+			at.Roles = make([]Filled, long.roles)
+		} else {
+			r.Fillers = make([]Filler, long.fillers)
+		}
+		if !at.Fills(r) {
+			t.Errorf("%s: the longer list was asked", name)
+		}
+	}
 }
 
 // What was made ready takes its place as it is, and nothing is made under the lock.
