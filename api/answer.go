@@ -137,9 +137,6 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if log {
 		s.logError(w, r, err)
 	}
-	if s.Tell != nil {
-		s.Tell(w, "", approval.ID{}, f.Code)
-	}
 	w.Header()["Access-Control-Expose-Headers"] = exposed
 	switch {
 	case f.Status == http.StatusServiceUnavailable:
@@ -150,11 +147,13 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if f == ErrEnded { // as if the check had come later
 		w.Header().Set("WWW-Authenticate", challenge(s.Service, s.metadataURL(s.Base(r), r.URL.Path), true))
 	}
-	f.Answer(w)
+	s.Answer(w, f)
 }
 
-// Answer writes the refusal as JSON, with the request's ID to quote.
-func (f *Fault) Answer(w http.ResponseWriter) {
+// Answer writes a refusal as JSON, with the request's ID to quote, and tells the log
+// its code.
+func (s *Server) Answer(w http.ResponseWriter, f *Fault) {
+	s.TellFault(w, f.Code)
 	body, err := json.Marshal(struct {
 		*Fault
 		Reference string `json:"reference,omitempty"`
@@ -165,6 +164,13 @@ func (f *Fault) Answer(w http.ResponseWriter) {
 	w.Header()["Content-Type"] = jsonType
 	w.WriteHeader(f.Status)
 	w.Write(body)
+}
+
+// TellFault tells the log the error code of an answer.
+func (s *Server) TellFault(w http.ResponseWriter, code string) {
+	if s.Tell != nil {
+		s.Tell(w, "", approval.ID{}, code)
+	}
 }
 
 func (s *Server) logError(w http.ResponseWriter, r *http.Request, err error) {

@@ -55,6 +55,9 @@ func (l *Lasting) Write(p []byte) (int, error) {
 	return l.ResponseWriter.Write(p)
 }
 
+// Unwrap is for http.ResponseController, and for the log, which is told the code of a refusal.
+func (l *Lasting) Unwrap() http.ResponseWriter { return l.ResponseWriter }
+
 // FlushError is for http.ResponseController.
 func (l *Lasting) FlushError() error {
 	defer l.piecemeal()()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/rules"
 )
 
@@ -76,9 +75,7 @@ func Denied(a Rights, d rules.Decision, base string) Denial {
 
 // Deny answers a call that the rules deny: 403, and never a challenge.
 func (s *Server) Deny(w http.ResponseWriter, told Denial) {
-	if s.Tell != nil {
-		s.Tell(w, "", approval.ID{}, told.Code)
-	}
+	s.TellFault(w, told.Code)
 	h := w.Header()
 	told.Reference = h.Get("X-Request-Id")
 	body, err := json.Marshal(told)

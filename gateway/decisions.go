@@ -121,7 +121,7 @@ func (s *Server) decisions(w http.ResponseWriter, r *http.Request) {
 	}
 	q, err := readQuestion(w, r)
 	if err != nil {
-		(&api.Fault{Status: 400, Code: "invalid_request", Description: "The question cannot be read: " + err.Error() + "."}).Answer(w)
+		s.API.Answer(w, &api.Fault{Status: 400, Code: "invalid_request", Description: "The question cannot be read: " + err.Error() + "."})
 		return
 	}
 	if _, ok := s.keyed(w, r, Decisions); !ok { // it may be long after the first look

@@ -76,7 +76,7 @@ func pictured(p store.Picture) (body []byte, tag string) {
 func (s *Server) readDirectory(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		(&api.Fault{Status: 405, Code: "method_not_allowed", Description: "This path takes GET."}).Answer(w)
+		s.API.Answer(w, &api.Fault{Status: 405, Code: "method_not_allowed", Description: "This path takes GET."})
 		return
 	}
 	if _, ok := s.keyed(w, r, DirectoryRead); !ok {
@@ -84,13 +84,13 @@ func (s *Server) readDirectory(w http.ResponseWriter, r *http.Request) {
 	}
 	id, ok := askedFor(r.URL.RawQuery)
 	if !ok {
-		(&api.Fault{Status: 400, Code: "invalid_request", Description: "Ask for ?organization=ID, once, and for nothing else."}).Answer(w)
+		s.API.Answer(w, &api.Fault{Status: 400, Code: "invalid_request", Description: "Ask for ?organization=ID, once, and for nothing else."})
 		return
 	}
 	p, err := s.API.Store.Picture(r.Context(), id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		(&api.Fault{Status: 404, Code: "not_found", Description: "There is no such organization."}).Answer(w)
+		s.API.Answer(w, &api.Fault{Status: 404, Code: "not_found", Description: "There is no such organization."})
 		return
 	case err != nil:
 		s.API.Fail(w, r, err)
@@ -101,7 +101,7 @@ func (s *Server) readDirectory(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case len(body) > maxDirectory:
 		w.Header().Del("ETag")
-		(&api.Fault{Status: 413, Code: "too_large", Description: fmt.Sprintf("The directory of this organization has more than %d bytes.", maxDirectory)}).Answer(w)
+		s.API.Answer(w, &api.Fault{Status: 413, Code: "too_large", Description: fmt.Sprintf("The directory of this organization has more than %d bytes.", maxDirectory)})
 	case matches(r.Header["If-None-Match"], tag):
 		w.WriteHeader(http.StatusNotModified)
 	default:

@@ -52,12 +52,12 @@ func (s *Server) directoryEvent(w http.ResponseWriter, r *http.Request) {
 	var refused *refusedEvent
 	switch {
 	case errors.As(err, &refused):
-		(&api.Fault{Status: refused.status, Code: refused.reason, Description: refused.description}).Answer(w)
+		s.API.Answer(w, &api.Fault{Status: refused.status, Code: refused.reason, Description: refused.description})
 	case errors.Is(err, store.ErrUnavailable):
 		w.Header().Set("Retry-After", "5")
-		(&api.Fault{Status: 503, Code: "temporarily_unavailable", Description: "The database cannot answer now. Send the event again."}).Answer(w)
+		s.API.Answer(w, &api.Fault{Status: 503, Code: "temporarily_unavailable", Description: "The database cannot answer now. Send the event again."})
 	case err != nil:
-		fail(w, r, s.Log, err)
+		fail(w, r, s.API, s.Log, err)
 	default:
 		answerJSON(w, told)
 	}

@@ -29,7 +29,7 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, appended st
 		case "deny=403":
 			w = &denier{ResponseWriter: w}
 		default:
-			(&api.Fault{Status: 400, Code: "invalid_request", Description: "The query is deny=403, or none."}).Answer(w)
+			s.API.Answer(w, &api.Fault{Status: 400, Code: "invalid_request", Description: "The query is deny=403, or none."})
 			return
 		}
 	}
@@ -40,7 +40,7 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, appended st
 	target, _ := agreed(r.Header["X-Original-Uri"], r.Header["X-Forwarded-Uri"], []string{appended}) // empty when they differ
 	host, alike := agreed(r.Header["X-Original-Host"], r.Header["X-Forwarded-Host"])
 	if !alike || target == "" {
-		(&api.Fault{Status: 400, Code: "invalid_request", Description: "Send the original's path once, in X-Original-URI or X-Forwarded-Uri, and its host once."}).Answer(w)
+		s.API.Answer(w, &api.Fault{Status: 400, Code: "invalid_request", Description: "Send the original's path once, in X-Original-URI or X-Forwarded-Uri, and its host once."})
 		return
 	}
 	path, _, _ := strings.Cut(target, "?")
@@ -52,7 +52,7 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, appended st
 		fault = noTool
 	}
 	if fault != nil {
-		fault.Answer(w)
+		s.API.Answer(w, fault)
 		return
 	}
 	call := identity.Call{Target: target, Unread: true}
@@ -128,7 +128,7 @@ func agreed(headers ...[]string) (value string, ok bool) {
 func (s *Server) tell(w http.ResponseWriter, r *http.Request, key Key, a api.Rights, call identity.Call) {
 	headers, err := signed([]byte(key.Secret), s.API, a)
 	if err != nil {
-		fail(w, r, s.Log, err)
+		fail(w, r, s.API, s.Log, err)
 		return
 	}
 	_ = identity.SignCall([]byte(key.Secret), headers, call) // what cannot be signed is told without

@@ -112,33 +112,33 @@ func (s *Server) Handler() http.Handler {
 			r.Pattern = forwardAuthPath
 			s.forwardAuth(w, r, "/"+original)
 		case strings.Count(came, "/") != strings.Count(path, "/"): // an escaped slash is none (RFC 3986 section 2.2)
-			nothing(w)
+			s.nothing(w)
 		case path == eventsPath:
 			r.Pattern = eventsPath
-			onlyPost(w, r, s.directoryEvent)
+			s.onlyPost(w, r, s.directoryEvent)
 		case path == directoryPath:
 			r.Pattern = directoryPath
 			s.readDirectory(w, r)
 		case path == decisionsPath:
 			r.Pattern = decisionsPath
-			onlyPost(w, r, s.decisions)
+			s.onlyPost(w, r, s.decisions)
 		case path == forwardAuthPath:
 			r.Pattern = forwardAuthPath
 			s.forwardAuth(w, r, "")
 		default:
-			nothing(w)
+			s.nothing(w)
 		}
 	})
 }
 
-func nothing(w http.ResponseWriter) {
-	(&api.Fault{Status: 404, Code: "not_found", Description: "There is nothing at this path."}).Answer(w)
+func (s *Server) nothing(w http.ResponseWriter) {
+	s.API.Answer(w, &api.Fault{Status: 404, Code: "not_found", Description: "There is nothing at this path."})
 }
 
-func onlyPost(w http.ResponseWriter, r *http.Request, answer http.HandlerFunc) {
+func (s *Server) onlyPost(w http.ResponseWriter, r *http.Request, answer http.HandlerFunc) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		(&api.Fault{Status: 405, Code: "method_not_allowed", Description: "This path takes POST."}).Answer(w)
+		s.API.Answer(w, &api.Fault{Status: 405, Code: "method_not_allowed", Description: "This path takes POST."})
 		return
 	}
 	answer(w, r)
@@ -160,7 +160,7 @@ func (s *Server) keyed(w http.ResponseWriter, r *http.Request, scope Scope) (Key
 		s.Log.WarnContext(r.Context(), "gateway key refused", "request_id", w.Header().Get("X-Request-Id"),
 			"gateway", key.Name, "scope", scope)
 	}
-	f.Answer(w)
+	s.API.Answer(w, f)
 	return Key{}, false
 }
 
@@ -194,9 +194,9 @@ func answerJSON(w http.ResponseWriter, v any) {
 }
 
 // fail answers a fault of ours: it is logged, and told as a reference alone.
-func fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
+func fail(w http.ResponseWriter, r *http.Request, door *api.Server, log *slog.Logger, err error) {
 	if log != nil {
 		log.ErrorContext(r.Context(), "gateway", "request_id", w.Header().Get("X-Request-Id"), "err", err)
 	}
-	(&api.Fault{Status: 500, Code: "server_error", Description: "Something went wrong here. It is in the log under the reference."}).Answer(w)
+	door.Answer(w, &api.Fault{Status: 500, Code: "server_error", Description: "Something went wrong here. It is in the log under the reference."})
 }

@@ -544,7 +544,7 @@ func TestFaultsOfOurs(t *testing.T) {
 	h := newHouse(t)
 	h.door.decide = func(w http.ResponseWriter, _ *http.Request) (api.Rights, bool) {
 		w.Header().Set("Retry-After", "2")
-		(&api.Fault{Status: 503, Code: "temporarily_unavailable", Description: "Try again."}).Answer(w)
+		h.api.Answer(w, &api.Fault{Status: 503, Code: "temporarily_unavailable", Description: "Try again."})
 		return api.Rights{}, false
 	}
 	w := h.ask(`{"api_key":"` + adaKey + `"}`)
@@ -555,7 +555,7 @@ func TestFaultsOfOurs(t *testing.T) {
 	h.handler = h.door.Handler() // what is planted now is in no document
 	for status := 400; status < 600; status++ {
 		h.door.decide = func(w http.ResponseWriter, _ *http.Request) (api.Rights, bool) {
-			(&api.Fault{Status: status, Code: "x"}).Answer(w)
+			h.api.Answer(w, &api.Fault{Status: status, Code: "x"})
 			return api.Rights{}, false
 		}
 		w := h.ask(`{"api_key":"` + adaKey + `"}`)
@@ -565,7 +565,7 @@ func TestFaultsOfOurs(t *testing.T) {
 		}
 	}
 	h.door.decide = func(w http.ResponseWriter, _ *http.Request) (api.Rights, bool) {
-		(&api.Fault{Status: 503, Code: "temporarily_unavailable"}).Answer(w)
+		h.api.Answer(w, &api.Fault{Status: 503, Code: "temporarily_unavailable"})
 		return api.Rights{}, false
 	}
 	if w := h.forward("X-Original-URI", "/api/v5", "X-Auth-Token", adaKey); w.Code != 503 || w.Header().Get("X-Grantkeeper-Person") != "" {

@@ -144,10 +144,10 @@ func (b *lengthy) Read(p []byte) (int, error) {
 }
 
 // broken answers a body that did not come.
-func broken(w http.ResponseWriter, err error) {
+func (u *Upstream) broken(w http.ResponseWriter, err error) {
 	if errors.Is(err, api.ErrSlowBody) {
-		api.ErrSlowBody.Answer(w)
+		u.API.Answer(w, api.ErrSlowBody)
 		return
 	}
-	(&api.Fault{Status: 400, Code: "invalid_request", Description: "The body cannot be read."}).Answer(w)
+	u.API.Answer(w, &api.Fault{Status: 400, Code: "invalid_request", Description: "The body cannot be read."})
 }

@@ -83,15 +83,15 @@ func (u *Upstream) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := sent(r.URL) // is looked at, and passed on, in the same bytes
 		if _, ok := all.settle(path + "?" + r.URL.RawQuery); !ok {
-			(&api.Fault{Status: 400, Code: "invalid_request", Description: ambiguous}).Answer(w)
+			u.API.Answer(w, &api.Fault{Status: 400, Code: "invalid_request", Description: ambiguous})
 			return
 		}
 		if r.Method == http.MethodConnect { // its target is an address, which is nothing of the service's
-			notPassed.Answer(w)
+			u.API.Answer(w, notPassed)
 			return
 		}
 		if at := takenForMCP(resources, path); at != "" {
-			otherMCP(at).Answer(w)
+			u.API.Answer(w, otherMCP(at))
 			return
 		}
 		lasting := api.NewLasting(w, r, piece)
@@ -110,7 +110,7 @@ func (u *Upstream) Handler() http.Handler {
 		key := u.Key()
 		headers, err := signed(key, u.API, of.rights)
 		if err != nil {
-			fail(lasting, r, u.Log, err)
+			fail(lasting, r, u.API, u.Log, err)
 			return
 		}
 		id, base := w.Header().Get("X-Request-Id"), u.Base(r)
@@ -163,7 +163,7 @@ func (u *Upstream) whole(w http.ResponseWriter, r *http.Request) (*told, bool) {
 	if r.Body != nil && r.Body != http.NoBody {
 		body, err := hold(r.Body)
 		if err != nil {
-			broken(w, err)
+			u.broken(w, err)
 			return nil, false
 		}
 		body.stands, r.Body = of.stands, body
@@ -321,11 +321,11 @@ func (u *Upstream) failed(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	if errors.Is(err, notPassed) {
-		notPassed.Answer(w)
+		u.API.Answer(w, notPassed)
 		return
 	}
 	if errors.Is(err, api.ErrSlowBody) || r.Context().Err() != nil { // which net/http ends when it can read no more
-		api.ErrSlowBody.Answer(w)
+		u.API.Answer(w, api.ErrSlowBody)
 		return
 	}
 	if u.Log != nil {
@@ -336,5 +336,5 @@ func (u *Upstream) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		f.Status, f.Code = 504, "gateway_timeout"
 	}
-	f.Answer(w)
+	u.API.Answer(w, f)
 }

@@ -20,6 +20,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -313,6 +314,7 @@ func (x *exchange) fail(err error) {
 	switch {
 	case errors.Is(err, errAnswered):
 	case errors.As(err, &e):
+		x.s.API.TellFault(x.w, strconv.Itoa(e.code))
 		answerJSON(x.w, e.status, refuse([]byte("null"), e.code, e.text))
 	case errors.As(err, &f):
 		x.s.API.Fail(x.w, x.r, f)
@@ -328,7 +330,7 @@ func (x *exchange) bad(err error) {
 		f.Status, f.Code = 504, "gateway_timeout"
 	}
 	x.warn(err)
-	f.Answer(x.w)
+	x.s.API.Answer(x.w, f)
 }
 
 func (x *exchange) warn(err error) {

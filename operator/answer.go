@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -57,7 +58,15 @@ func (s *Server) refuse(w http.ResponseWriter, c Call, err error) {
 	if e.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "5")
 	}
+	s.TellFault(w, e)
 	writeJSON(w, e.Status, errorBody{e.Code, e.Description, c.Reference})
+}
+
+// TellFault tells the log the error code of an answer.
+func (s *Server) TellFault(w http.ResponseWriter, e *Error) {
+	if s.Tell != nil {
+		s.Tell(w, "", approval.ID{}, e.Code)
+	}
 }
 
 func (s *Server) Refusal(c Call, err error) *Error {

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/metrics"
 	"github.com/grantkeeper/grantkeeper/rules"
@@ -25,6 +26,8 @@ const User = "operator"
 type Server struct {
 	Store *store.Store
 	Log   *slog.Logger // nil discards
+	// Tell, unless nil, is told the error code of a refusal, for the log.
+	Tell func(w http.ResponseWriter, client string, of approval.ID, fault string)
 
 	// Address returns the client address, for the journal and the limit on wrong
 	// passwords; nil is the TCP peer.

@@ -187,7 +187,7 @@ func (s *Server) operators() http.Handler {
 		running.Mode = "dev"
 	}
 	door := &operator.Server{
-		Store: s.store, Log: s.log, Password: func() string { return s.present().Password }, Version: running, OwnHosts: s.Hosts.Names(), Ring: s.Ring,
+		Store: s.store, Log: s.log, Tell: tell, Password: func() string { return s.present().Password }, Version: running, OwnHosts: s.Hosts.Names(), Ring: s.Ring,
 		Draining: s.draining.Load, HashPassword: signin.Hash, SamePassword: signin.Matches, Clock: s.clock(),
 		Metrics: s.metrics, ReadKeys: s.readKeys, Seen: s.seen.seen, Limits: s.limits,
 		ResetLink: s.resetLink(), MailReset: s.mailReset(),

@@ -191,6 +191,7 @@ func (s *Server) refuse(w http.ResponseWriter, c operator.Call, err error) {
 	if e.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "5")
 	}
+	s.API.TellFault(w, e)
 	f := s.bareFrame(c, "Not possible")
 	f.Who = s.whoView(c)
 	p := refusedPage{f, sentence(e.Description), e.Status}
