@@ -1001,6 +1001,27 @@ func TestGathererIsBounded(t *testing.T) {
 	}
 }
 
+// A key that a database cannot hold says nothing, and the others of the same stay.
+func TestGathererLeavesOutWhatCannotBeStored(t *testing.T) {
+	long := strings.Repeat("é", 1280)
+	for text, want := range map[string]string{"a\x00b": "", "a\xffb": "", long: long, long + "e": "", "né\u202E": "né\u202E"} {
+		for at := range 8 {
+			o := Observation{Step: Token, Outcome: Done, Keys: Keys{"client", "name", "host", "approval", "walk", "person", "organization", "address"}}
+			kept := o.Keys
+			*keyAt(&o.Keys, at), *keyAt(&kept, at) = text, want
+			var g Gatherer
+			g.Observe(o)
+			if all, _ := g.Take(); len(all) != 1 || all[0].Keys != kept {
+				t.Errorf("%.9q as key %d: %.200q", text, at, fmt.Sprint(all))
+			}
+		}
+	}
+}
+
+func keyAt(k *Keys, at int) *string {
+	return []*string{&k.Client, &k.Name, &k.Host, &k.Approval, &k.Walk, &k.Person, &k.Organization, &k.Address}[at]
+}
+
 func TestGathererCountsTheSame(t *testing.T) {
 	var g Gatherer
 	keys := Keys{Client: "c", Approval: "a"}

@@ -1,12 +1,17 @@
 package attempt
 
-import "sync"
+import (
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
 
 // Bounds of what a Gatherer holds between two times that it is emptied.
 const (
 	MaxHeld      = 4096 // observations, of all
 	maxStrangers = 256  // of them, of whom nobody knows a person or an approval
 	maxOpening   = 128  // of these, at steps 1 and 2
+	maxKey       = 2560 // bytes of a key: an index of PostgreSQL takes 2704 with what is beside it
 )
 
 // A Gatherer holds what doors have seen until it is taken. It never waits, and what
@@ -23,6 +28,7 @@ type Gatherer struct {
 // Observe takes an observation. Of the same one, seen again before the next Take, it
 // keeps the last time and how many there were.
 func (g *Gatherer) Observe(o Observation) {
+	o.Keys = o.storable()
 	key := o
 	key.At, key.Again = 0, 0
 	g.mu.Lock()
@@ -51,6 +57,17 @@ func (g *Gatherer) Observe(o Observation) {
 	}
 	g.last[key] = len(g.held)
 	g.held = append(g.held, o)
+}
+
+// storable leaves out what not every database can hold: one key of a stranger would take
+// along all that is written with it.
+func (k Keys) storable() Keys {
+	for _, at := range []*string{&k.Client, &k.Name, &k.Host, &k.Approval, &k.Walk, &k.Person, &k.Organization, &k.Address} {
+		if len(*at) > maxKey || !utf8.ValidString(*at) || strings.IndexByte(*at, 0) >= 0 {
+			*at = ""
+		}
+	}
+	return k
 }
 
 // lastOf is the place of the last observation of the same keys, or of the machine up to
