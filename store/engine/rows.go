@@ -2,7 +2,10 @@ package engine
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 )
@@ -79,6 +82,14 @@ func Unavailable(what string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w: %w", what, ErrUnavailable, err)
+}
+
+// Unwritable reports whether a database refuses what is to be written, such as a text that
+// an index cannot hold, and not the writing: the same is refused every time (SQLSTATE
+// classes 22, 23 and 54).
+func Unwritable(err error) bool {
+	var e interface{ SQLState() string }
+	return errors.As(err, &e) && slices.ContainsFunc([]string{"22", "23", "54"}, func(class string) bool { return strings.HasPrefix(e.SQLState(), class) })
 }
 
 // Flag is how a column has it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
@@ -33,28 +34,8 @@ func (p *Engine) writeNotes() {
 			return
 		}
 		used := p.uses.take()
-		var entries []engine.Event
-		ctx, cancel := context.WithTimeout(context.Background(), ChangeTimeout)
-		err := p.Transact(ctx, func(tx *engine.Tx) error {
-			for _, n := range batch {
-				if err := n.run(tx); err != nil && !engine.Refusal(err) {
-					return err
-				}
-			}
-			entries = tx.Events
-			return WriteUses(tx, used)
-		})
-		cancel()
-		if errors.Is(err, errUnknown) && p.wasMade(entries) {
-			p.tell(entries)
-			err = nil
-		}
+		err := p.writeTogether(batch, used)
 		if err == nil {
-			for _, n := range batch {
-				if n.written != nil {
-					close(n.written)
-				}
-			}
 			continue
 		}
 		p.refusals.note(err, p.Options.Now())
@@ -62,16 +43,73 @@ func (p *Engine) writeNotes() {
 			p.Log.Warn("what was noted is not written yet", "tries", n, "notes", len(batch), "uses", len(used), "err", err)
 		}
 		p.uses.giveBack(used) // of these each can be written, whatever was the matter with a note
-		if !p.pause(time.Second) || !retryable(err) && !cut(err) && causeOf(err) == "" && Code(err) != "" {
+		if refusedForever(err) && len(batch) > 0 {
+			if batch = p.writeSingly(batch); len(batch) == 0 {
+				continue
+			}
+		}
+		if !p.pause(time.Second) {
 			if len(batch) == 0 {
 				p.uses.take() // closing: there is no more to wait for
 			}
-			continue // closing, or one of them can never be written
+			continue
 		}
 		for _, n := range batch {
 			p.notes.Join(n, maxNotes)
 		}
 	}
+}
+
+// refusedForever reports that what is written is at fault, and not the writing.
+func refusedForever(err error) bool {
+	return Code(err) != "" && !retryable(err) && !cut(err) && causeOf(err) == ""
+}
+
+// writeSingly writes notes one by one, for one of them that can never be written and is
+// lost, and gives those that may be tried again.
+func (p *Engine) writeSingly(batch []note) (again []note) {
+	lost, why := 0, error(nil)
+	for _, n := range batch {
+		switch err := p.writeTogether([]note{n}, nil); {
+		case refusedForever(err):
+			lost, why = lost+1, err
+		case err != nil:
+			again = append(again, n)
+		}
+	}
+	if lost > 0 {
+		p.Log.Warn("what was noted can never be written and is lost", "notes", lost, "err", why)
+	}
+	return again
+}
+
+// writeTogether writes notes and uses in one transaction.
+func (p *Engine) writeTogether(batch []note, used map[approval.ID]uint32) error {
+	var entries []engine.Event
+	ctx, cancel := context.WithTimeout(context.Background(), ChangeTimeout)
+	defer cancel()
+	err := p.Transact(ctx, func(tx *engine.Tx) error {
+		for _, n := range batch {
+			if err := n.run(tx); err != nil && !engine.Refusal(err) {
+				return err
+			}
+		}
+		entries = tx.Events
+		return WriteUses(tx, used)
+	})
+	if errors.Is(err, errUnknown) && p.wasMade(entries) {
+		p.tell(entries)
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, n := range batch {
+		if n.written != nil {
+			close(n.written)
+		}
+	}
+	return nil
 }
 
 // errAsked takes back what was only asked.

@@ -1,6 +1,7 @@
 package records_test
 
 import (
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -60,6 +61,36 @@ func TestAttemptsAtOnceAreAsOneByOne(t *testing.T) {
 		if one, together := fmt.Sprintf("%+v", kept[0]), fmt.Sprintf("%+v", kept[1]); one != together || len(kept[0]) < 10 {
 			t.Fatalf("seed %d: one by one\n%s\nat once\n%s", seed, one, together)
 		}
+	}
+}
+
+// What a database cannot hold of one attempt takes no other along: that one is counted,
+// with what there was no room for.
+func TestAttemptThatCannotBeWritten(t *testing.T) {
+	h := furnished(t)
+	key := make([]byte, 5000)
+	rand.NewChaCha8([32]byte{1}).Read(key)
+	var all []attempt.Record
+	for n := range 50 {
+		o := attempt.Observation{At: furnishedAt + int64(n), Step: attempt.Registration, Outcome: attempt.Failed, Reason: attempt.RedirectScheme, Keys: attempt.Keys{Client: fmt.Sprint("c", n)}}
+		if n == 20 || n == 49 {
+			o.Host = hex.EncodeToString(key) // as no door says it: an index of PostgreSQL cannot hold it
+		}
+		all = append(all, attempt.Of(o))
+	}
+	if err := h.AddAttempts(ctx, all, map[attempt.Reason]int{attempt.RedirectScheme: 5}); err != nil {
+		t.Fatal(err)
+	}
+	counts, err := h.AttemptReasons(ctx, furnishedAt/1000-3600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []store.ReasonCount{{Reason: attempt.RedirectScheme, Result: attempt.Broken, Kept: 48, Counted: 7}}
+	if embedded() {
+		want[0].Kept, want[0].Counted = 50, 5
+	}
+	if !slices.Equal(counts, want) {
+		t.Errorf("%+v, want %+v", counts, want)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 	"time"
@@ -18,26 +19,31 @@ import (
 
 // AddAttempts joins what was seen to the attempts that are kept, a batch in a commit,
 // and counts what nobody had room for. Nodes that tell of one attempt do it one after
-// the other. Nothing is lost by doing it late, but what it gives an error of.
+// the other. Nothing is lost by doing it late, but what it gives an error of. A batch that
+// the database refuses for what is in it is written one by one, and what is refused then is
+// counted.
 func (s *Records) AddAttempts(ctx context.Context, all []attempt.Record, counted map[attempt.Reason]int) error {
 	defer s.db.Timed("attempts", time.Now())
 	if !s.KeepsAttempts() {
 		return nil
 	}
 	var held *attemptsHeld
-	for begun := false; !begun || len(all) > 0; begun = true {
+	singly := 0 // so many
+	for begun := false; !begun || len(all) > 0 || len(counted) > 0; begun = true {
 		n := min(len(all), attemptBatch)
-		batch, counts := all[:n], counted
-		all, counted = all[n:], nil
+		if singly > 0 {
+			n, singly = 1, singly-1
+		}
+		batch, left := all[:n], all[n:]
 		if err := s.judgeReuse(ctx, batch); err != nil {
 			return err
 		}
 		var now attemptsHeld
 		err := s.db.Change(func(tx *engine.Tx) (err error) {
-			if err = countAttempts(tx, counts); err != nil { // first: it holds the others off
+			if err = countAttempts(tx, counted); err != nil { // first: it holds the others off
 				return err
 			}
-			if held != nil && len(all) > 0 {
+			if held != nil && len(left) > 0 {
 				now = *held
 			} else if now, err = attemptsHeldNow(tx); err != nil {
 				return err
@@ -47,10 +53,22 @@ func (s *Records) AddAttempts(ctx context.Context, all []attempt.Record, counted
 			}
 			return now.cap(tx)
 		})
-		if err != nil {
+		switch unwritable := engine.Unwritable(err); {
+		case unwritable && n > 1:
+			singly = n
+		case unwritable && n == 1:
+			all, counted = left, maps.Clone(counted)
+			if counted == nil {
+				counted = map[attempt.Reason]int{}
+			}
+			for _, o := range batch[0].Seen {
+				counted[o.Reason]++
+			}
+		case err != nil:
 			return fmt.Errorf("attempts: %w", err)
+		default:
+			all, counted, held = left, nil, &now
 		}
-		held = &now
 	}
 	return nil
 }
