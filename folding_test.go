@@ -66,7 +66,7 @@ var mayFold = reviewed{
 	{"attempts are looked for by a part of a name, which finds more of them and decides nothing", `
 		store/records/attempt.go:AttemptFilter.narrow`},
 	{"two names look alike, and a warning is shown", `
-		page/lookalike.go:bare page/lookalike.go:foldFirst page/lookalike.go:foldLast
+		page/lookalike.go:bare page/lookalike.go:undrawn page/lookalike.go:foldFirst page/lookalike.go:foldLast
 		page/lookalike.go:lower`},
 	{"two names at one host are one app to an organization's rules, which a client evades by another name in any case", `client/host.go:NameKey client/host.go:foldCase`},
 	{"an address is judged by what it leads to, in each form in which IPv6 carries an IPv4 one", `client/address.go:IsPublic outbound/outbound.go:Dialer.DialContext`},

@@ -45,7 +45,10 @@ func LooksOurs(c client.Client, at Host, service string, known []client.Client) 
 // letters are confused as they are and as small ones: "I" looks like "l", and
 // "i" does not. A name of one or two letters is in too many others to count.
 func likens(name, other string) bool {
-	for _, fold := range []func(string) string{foldFirst, foldLast} {
+	for _, fold := range []func(string) string{
+		foldFirst, foldLast,
+		func(s string) string { return foldFirst(undrawn(s)) }, func(s string) string { return foldLast(undrawn(s)) },
+	} {
 		want := fold(other)
 		switch got := fold(name); {
 		case want == "":
@@ -59,6 +62,27 @@ func likens(name, other string) bool {
 func foldFirst(s string) string { return bare(confusable.Skeleton(lower(norm.NFKC.String(s)))) }
 
 func foldLast(s string) string { return bare(confusable.Skeleton(norm.NFKC.String(s))) }
+
+// smallCapitals are letters of phonetic alphabets that look like capitals, in the order
+// of these.
+var smallCapitals = []rune("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡxʏᴢ")
+
+// undrawn gives the letters for those that compatibility leaves as they are: small capitals,
+// and those of black discs, black squares and flags, which are symbols to it. A symbol
+// among letters may be none of them, so that names are looked at without this too.
+func undrawn(s string) string {
+	return strings.Map(func(r rune) rune {
+		if i := slices.Index(smallCapitals, r); i >= 0 {
+			return 'a' + rune(i)
+		}
+		for _, first := range []rune{'\U0001F150', '\U0001F170', '\U0001F1E6'} {
+			if r >= first && r < first+26 {
+				return 'A' + r - first
+			}
+		}
+		return r
+	}, s)
+}
 
 // lower folds case as Unicode does (section 3.13), whatever the language.
 func lower(s string) string { return cases.Fold().String(s) }

@@ -23,9 +23,25 @@ func TestLooksOurs(t *testing.T) {
 		"Assistant Connector": true, "assistant-connector 2": true, "Assistаnt Cоnnector": true, "Assistant Connectοr": true,
 		"Quill Assistant": false, "Savlinn": false, "Svalin": false, "Assistant": false, "": false, "   ": false, "…": false, "日本語": false, "مساعد": false, "😀": false,
 		"W" + strings.Repeat("W", 99): false,
+		"ꜱᴠᴀʟɪɴɴ":                     true, "ᴛʜᴇ ᴏꜰꜰɪᴄɪᴀʟ ᴀᴘᴘ": true, "ᴛʀᴜꜱᴛᴇᴅ": true, "Sᴠᴀʟɪɴɴ Notes": true, "ѕᴠаʟɪɴɴ": true, "𝒮𝓋𝒶ℓ𝒾𝓃𝓃": true, "Svaⅼinn": true,
+		"Sva🇳🇴linn": true /* a flag within */, "🅰 Svalinn": true, "🅅🅔🆁Ⓘⓕⓘⓔⓓ": true,
+		"Årsmøte 🇳🇴 Bærum": false, "Ærø Øst": false, "Größenwächter": false, "Straße 🅿": false, "Işık Yazılım 🇹🇷": false, "İstanbul Notları": false,
+		"Σημειώσεις Ομάδας": false, "Свалка заметок": false, "Заметки команды": false, "笔记本助手": false, "議事録くん": false, "Ꮪequoya Notes": false, "ĸalaallit": false,
 	} {
 		if got := LooksOurs(client.Client{Name: name}, HostOf("https://connect.quill.example/callback"), "Svalinn", known); got != want {
 			t.Errorf("%q: %v, want %v", name, got, want)
+		}
+	}
+	for class, first := range map[string][2]rune{ // of its letters, or 0
+		"fullwidth": {'Ａ', 'ａ'}, "bold": {'𝐀', '𝐚'}, "sans-serif bold italic": {'𝘼', '𝙖'}, "monospace": {'𝙰', '𝚊'}, "bold script": {'𝓐', '𝓪'},
+		"bold fraktur": {'𝕬', '𝖆'}, "circled": {'Ⓐ', 'ⓐ'}, "parenthesized": {'🄐', '⒜'}, "squared": {'🄰', 0},
+		"black disc": {'🅐', 0}, "black square": {'🅰', 0}, "flags": {'🇦', 0},
+	} {
+		for i, from := range []rune{'A', 'a'} {
+			drawn := strings.Map(func(r rune) rune { return r - from + first[i] }, []string{"SVALINN", "svalinn"}[i])
+			if first[i] != 0 && !LooksOurs(client.Client{Name: "My " + drawn}, HostOf("https://connect.quill.example/callback"), "Svalinn", known) {
+				t.Errorf("%s, %s: no warning", class, drawn)
+			}
 		}
 	}
 	same := client.Client{Name: "Assistant Connector"}
