@@ -41,6 +41,13 @@ type Set struct {
 	Personal bool   // under Roles: personal items too, to read and change (decision P4)
 }
 
+// WithoutPersonal is the set as admins of its organization are told it: whether somebody
+// has added their personal items to roles is theirs alone.
+func (s Set) WithoutPersonal() Set {
+	s.Personal = false
+	return s
+}
+
 // EncodePicks writes the picks as they are stored and shown to operators:
 // role=read or role=change, in order of role ID, separated by spaces. Neither
 // character can occur in an ID (org.CheckID).

@@ -29,7 +29,8 @@ type Effect struct {
 
 // Effects says what it does to put one policy in the place of another; nil is none. A
 // connection that ends is counted for that alone, and one that gets less for each
-// ceiling that would do it by itself. now is in Unix seconds.
+// ceiling that would do it by itself. Of personal items beside roles it tells nothing,
+// for admins are shown the numbers. now is in Unix seconds.
 func Effects(before, after *Policy, now int64, connections iter.Seq[Connection]) []Effect {
 	count := map[Effect]int{}
 	was, latest := before.Limit(), after.Latest(now)
@@ -42,9 +43,10 @@ func Effects(before, after *Policy, now int64, connections iter.Seq[Connection])
 			count[Effect{Host: top}]++
 			continue
 		}
-		had := c.Grant.Narrow(c.Member, was)
+		grant := c.Grant.WithoutPersonal()
+		had := grant.Narrow(c.Member, was)
 		for why, ceiling := range alone {
-			if !had.Within(c.Grant.Narrow(c.Member, &ceiling)) {
+			if !had.Within(grant.Narrow(c.Member, &ceiling)) {
 				count[Effect{Ceiling: why}]++
 			}
 		}

@@ -187,6 +187,10 @@ func TestEffects(t *testing.T) {
 		{client.Hosts{App: "a.bad.example"}, member, everything, 0}, {client.Hosts{App: "x.example"}, member, everything, 0}, {client.Hosts{App: "x.example"}, admin, whole, 500},
 		{client.Hosts{App: "y.example"}, member, picked, 90_000}, {client.Hosts{App: "y.example"}, org.Member{}, everything, 86_600},
 	}
+	added := slices.Clone(all) // personal items to roles, which changes no number that an admin sees
+	for i := range added {
+		added[i].Grant.Personal = added[i].Grant.Kind == grantset.Roles
+	}
 	for name, tt := range map[string]struct {
 		before, after *Policy
 		want          []Effect
@@ -203,13 +207,17 @@ func TestEffects(t *testing.T) {
 		"roles only":         {nil, &Policy{Ceiling: grantset.Ceiling{Widest: grantset.Roles}}, []Effect{{Ceiling: grantset.RolesOnly, Connections: 3}}},
 		"one more": {&Policy{Ceiling: grantset.Ceiling{ReadOnly: true}}, &Policy{Ceiling: grantset.Ceiling{ReadOnly: true, NoPersonal: true, Never: []string{"r1"}}},
 			[]Effect{{Ceiling: grantset.KeepPersonal, Connections: 2}, {Ceiling: grantset.NeverGiven, Connections: 4}}},
-		"to read": {nil, &Policy{Ceiling: grantset.Ceiling{ReadOnly: true}}, []Effect{{Ceiling: grantset.ReadsOnly, Connections: 3}}},
-		"days":    {nil, &Policy{MaxDays: 1}, []Effect{{EndsAt: 86_600, Connections: 3}}},
+		"to read":                          {nil, &Policy{Ceiling: grantset.Ceiling{ReadOnly: true}}, []Effect{{Ceiling: grantset.ReadsOnly, Connections: 3}}},
+		"to read, what was picked to read": {&Policy{Ceiling: grantset.Ceiling{Widest: grantset.Roles}}, &Policy{Ceiling: grantset.Ceiling{Widest: grantset.Roles, ReadOnly: true}}, nil},
+		"days":                             {nil, &Policy{MaxDays: 1}, []Effect{{EndsAt: 86_600, Connections: 3}}},
 		"a block, and days": {nil, &Policy{MaxDays: 1, Apps: []App{{Host: "x.example", Rule: Block}, {Host: "bad.example", Rule: Block}}},
 			[]Effect{{Host: "bad.example", Connections: 1}, {Host: "x.example", Connections: 2}, {EndsAt: 86_600, Connections: 1}}},
 	} {
 		if got := Effects(tt.before, tt.after, 200, slices.Values(all)); !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+		if got := Effects(tt.before, tt.after, 200, slices.Values(added)); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s, with personal items: %+v, want %+v", name, got, tt.want)
 		}
 	}
 }

@@ -196,6 +196,36 @@ func TestConnectionsToLookAt(t *testing.T) {
 	}
 }
 
+// Whether somebody added their personal items to roles is told to no admin, in no number
+// and no list.
+func TestPersonalItemsAreNotTold(t *testing.T) {
+	limits := []policy.Policy{{Ceiling: grantset.Ceiling{NoPersonal: true}}, {Ceiling: grantset.Ceiling{ReadOnly: true}}, {Ceiling: grantset.Ceiling{ReadOnly: true, NoPersonal: true}}}
+	var told [2][]string
+	for i, personal := range []bool{false, true} {
+		h := furnished(t)
+		for n, change := range []bool{false, true} {
+			a := h.unique(n)
+			a.Grant = grantset.Set{Kind: grantset.Roles, Picks: []grantset.Pick{{Role: "treasurer", Change: change}}, Personal: personal}
+			handle, issued, err := h.Approve(ctx, a, Act{})
+			ok(t, err)
+			if _, v, err := h.Apply(ctx, approval.ID(handle.ID()), approval.Exchange(a.Client, issuer, redirect, verifier, issued, 1, h.Now()), Act{}); err != nil || v != approval.OK {
+				t.Fatal(v, err)
+			}
+		}
+		for _, p := range limits {
+			was, err := h.Policy(ctx, "nordlys")
+			ok(t, err)
+			before, err := h.PolicyEffects(ctx, Rules{Organization: "nordlys", Admin: "ada", Seen: oversight.Version(was), Policy: p})
+			ok(t, err)
+			_, effects := h.rules(t, p)
+			told[i] = append(told[i], fmt.Sprint(before, effects, len(h.all(t, ConnectionFilter{Show: ShowBeyond}))))
+		}
+	}
+	if want := []string{"[] [] 0", "[{ read_only 0 1}] [{ read_only 0 1}] 1", "[] [] 1"}; !slices.Equal(told[0], want) || !slices.Equal(told[1], want) {
+		t.Errorf("without %q, with %q, want %q", told[0], told[1], want)
+	}
+}
+
 // An admin ends connections of their organization, and of no other, once each.
 func TestEndConnections(t *testing.T) {
 	h, ids := connected(t, 4)

@@ -291,11 +291,12 @@ func (w *connectionWalk) matches(c Connection) bool {
 	return true
 }
 
-// beyond reports whether nobody could be given such a connection now.
+// beyond reports whether nobody could be given such a connection now, as far as admins are
+// told what it was given.
 func (w *connectionWalk) beyond(c Connection) bool {
 	rule, _ := w.rules.Decide(c.Hosts, c.ClientName, c.Person, c.Preregistered)
 	most := MostDays(w.db.Options.MaxDays, w.rules)
-	return rule != policy.Allow || IsOffered(w.rules.Limit(), c.Grant) != nil ||
+	return rule != policy.Allow || IsOffered(w.rules.Limit(), c.Grant.WithoutPersonal()) != nil ||
 		most > 0 && (c.EndsAt == 0 || c.EndsAt > EndOf(w.now, most))
 }
 
