@@ -120,7 +120,8 @@ func (tx *Tx) plan(i directory.Import) (*directory.Plan, error) {
 // asOfName is what meta calls the version of the last directory that was taken.
 const asOfName = "directory.as_of"
 
-// AsOf implements directory.Source.
+// AsOf implements directory.Source. A version beyond the bound, which was taken before there
+// was one, counts as none: nothing would ever be newer.
 func (tx *Tx) AsOf() (int64, error) {
 	v, err := tx.Meta(asOfName)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -128,7 +129,11 @@ func (tx *Tx) AsOf() (int64, error) {
 	} else if err != nil {
 		return 0, err
 	}
-	return strconv.ParseInt(v, 10, 64)
+	last, err := strconv.ParseInt(v, 10, 64)
+	if last > directory.MaxAsOf {
+		last = 0
+	}
+	return last, err
 }
 
 // Newer implements directory.Source.

@@ -406,6 +406,29 @@ func TestImportAsOf(t *testing.T) {
 	}
 }
 
+// A version beyond the bound, which an earlier release took, refuses no picture and no event:
+// the next picture's is taken in its place, and counts as ever.
+func TestAsOfBeyondTheBoundIsNone(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	h.sql(t, `INSERT INTO meta (name, value) VALUES ('directory.as_of', '9223372036854775807')`)
+	eva := directory.Event{ID: "e1", Version: 3, Person: &directory.Person{Person: org.Person{ID: "eva", Email: "eva@nordlys.example", Name: "Eva", Active: true}}}
+	if result, err := h.TellDirectory(ctx, eva, Act{}); err != nil || result != ToldApplied {
+		t.Errorf("an event: %s, %v", result, err)
+	}
+	if out, err := h.ImportDirectory(ctx, directory.Import{AsOf: 7}, Act{}); err != nil || out.AsOf != 7 {
+		t.Errorf("a picture takes version %d, %v", out.AsOf, err)
+	}
+	if _, err := h.ImportDirectory(ctx, directory.Import{AsOf: 6}, Act{}); !errors.Is(err, ErrConflict) {
+		t.Errorf("an older one then: %v", err)
+	}
+	if _, err := h.ImportDirectory(ctx, directory.Import{AsOf: directory.MaxAsOf}, Act{}); err != nil {
+		t.Errorf("the greatest: %v", err)
+	}
+	if _, err := h.ImportDirectory(ctx, directory.Import{AsOf: 8}, Act{}); !errors.Is(err, ErrConflict) {
+		t.Errorf("one before the greatest: %v", err)
+	}
+}
+
 // On PostgreSQL a whole directory has longer than other changes have.
 func TestAnImportHasItsOwnBound(t *testing.T) {
 	if embedded() {
