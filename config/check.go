@@ -462,7 +462,7 @@ func (c *Checked) checkTLS() error {
 	if cert == "" || key == "" {
 		return fault.BadConfig("set both, or neither", "http: tls_cert_file and tls_key_file belong together")
 	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
+	pair, err := ReadKeyPair(cert, key)
 	if err != nil {
 		return fault.BadConfig("see http.tls_cert_file and http.tls_key_file", "http: certificate: %v", err)
 	}

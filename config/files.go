@@ -1,9 +1,65 @@
 package config
 
 import (
+	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"syscall"
 )
+
+// mostText bounds files of text that settings name: certificates, rules.
+const mostText = 1 << 20
+
+// openRegular opens a file that a setting names, to read. What is no regular file is refused:
+// a FIFO keeps whoever reads it waiting, and a device has no end.
+func openRegular(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // of a FIFO, do not wait for who writes it
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "read", Path: name, Err: errors.New("it is not a regular file")}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// readRegular reads such a file of at most so many bytes.
+func readRegular(name string, most int64) ([]byte, error) {
+	f, err := openRegular(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has more than %d bytes", most)}
+	}
+	return b, err
+}
+
+// ReadText reads a file of text that a setting names.
+func ReadText(name string) ([]byte, error) { return readRegular(name, mostText) }
+
+// ReadKeyPair reads a certificate chain and its key, PEM.
+func ReadKeyPair(certificate, key string) (tls.Certificate, error) {
+	chain, err := ReadText(certificate)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	secret, err := ReadText(key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(chain, secret)
+}
 
 // WriteNew writes a file that must not exist yet. Where that fails there is none: an empty
 // one would be taken for one that was made.

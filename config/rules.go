@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"errors"
-	"os"
 	"slices"
 
 	"github.com/pelletier/go-toml/v2"
@@ -49,7 +48,7 @@ type rulesFile struct {
 // ReadRules reads a file with [[rules]] and nothing else; what none of them names is as
 // without service.unlisted. Every error is a fault.Error with code 3, or several.
 func ReadRules(name string) (*rules.Rules, error) {
-	text, err := os.ReadFile(name)
+	text, err := ReadText(name)
 	if err != nil {
 		return nil, fault.BadConfig(ifDenied(err, "correct the path"), "rules: %v", err)
 	}

@@ -21,6 +21,9 @@ import (
 // MinPassword is the least length of the operators' password, in characters.
 const MinPassword = 8
 
+// mostSecret bounds files of keys and passwords.
+const mostSecret = 64 << 10
+
 // readSecret reads a small file that nobody but its owner may read or write; what is
 // root's may be read by the group of this process as well.
 func readSecret(what, name, hint string) ([]byte, error) {
@@ -30,12 +33,12 @@ func readSecret(what, name, hint string) ([]byte, error) {
 		return nil, fault.BadConfig(hint, "%s: there is no file %s", what, name)
 	case err != nil:
 		return nil, fault.BadConfig(ifDenied(err, hint), "%s: %v", what, err)
-	case !info.Mode().IsRegular() || info.Size() > 64<<10:
+	case !info.Mode().IsRegular() || info.Size() > mostSecret:
 		return nil, fault.BadConfig(hint, "%s: %s is not a small file", what, name)
 	case open(info, os.Getegid()):
 		return nil, fault.BadConfig("chmod 600 "+name, "%s: others than its owner may read %s (mode %04o)", what, name, info.Mode().Perm())
 	}
-	b, err := os.ReadFile(name)
+	b, err := readRegular(name, mostSecret)
 	if err != nil {
 		return nil, fault.BadConfig(ifDenied(err, hint), "%s: %v", what, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding"
 	"fmt"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -175,7 +174,7 @@ func (s setting) fromEnvironment(env map[string]string) (value, name string, sen
 	case sent:
 		return "", "", false, fault.BadConfig("unset one of them", "environment: both %s and %s_FILE are set", s.env, s.env)
 	}
-	b, err := os.ReadFile(path)
+	b, err := readRegular(path, mostSecret)
 	if err != nil {
 		return "", "", false, fault.BadConfig("correct the path", "%s_FILE: %v", s.env, err)
 	}

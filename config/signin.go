@@ -6,7 +6,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -146,7 +145,7 @@ func (c *Checked) checkHandOff() error {
 // readAssertionKey reads a public key, which anybody may see, or a secret.
 func readAssertionKey(name string) (identity.AssertionKey, error) {
 	const what = "signin.handoff.key_files"
-	if b, err := os.ReadFile(name); err == nil && strings.HasPrefix(string(b), "-----BEGIN ") {
+	if b, err := readRegular(name, mostSecret); err == nil && strings.HasPrefix(string(b), "-----BEGIN ") {
 		block, _ := pem.Decode(b)
 		if block != nil && block.Type == "PUBLIC KEY" {
 			if key, err := x509.ParsePKIXPublicKey(block.Bytes); err == nil {

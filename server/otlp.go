@@ -12,7 +12,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +20,8 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/grantkeeper/grantkeeper/config"
 )
 
 // An otlp sends traces to a collector: OTLP over HTTP, in protobuf. The
@@ -127,7 +128,7 @@ func notInValue(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 func tracesTLS(get func(string) (variable, value string)) (*tls.Config, error) {
 	var c tls.Config
 	if name, file := get("CERTIFICATE"); file != "" {
-		all, err := os.ReadFile(file)
+		all, err := config.ReadText(file)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -138,7 +139,7 @@ func tracesTLS(get func(string) (variable, value string)) (*tls.Config, error) {
 	}
 	name, certificate := get("CLIENT_CERTIFICATE")
 	if _, key := get("CLIENT_KEY"); certificate != "" && key != "" {
-		pair, err := tls.LoadX509KeyPair(certificate, key)
+		pair, err := config.ReadKeyPair(certificate, key)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}

@@ -10,7 +10,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +38,10 @@ func environ(t *testing.T, set ...string) func(string) string {
 
 func TestOTLPSettings(t *testing.T) {
 	certificate := write(t, "collector.pem", "no certificate", 0o600)
+	fifo := filepath.Join(t.TempDir(), "fifo") // nobody writes it
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct{ set, address, err string }{
 		{"X=", "http://collector.example:4318/v1/traces", ""},
 		{"ENDPOINT=https://collector.example/base/", "https://collector.example/base/v1/traces", ""},
@@ -59,6 +65,7 @@ func TestOTLPSettings(t *testing.T) {
 		{"HEADERS=a=hidden%zz", "", "OTEL_EXPORTER_OTLP_HEADERS"},
 		{"CERTIFICATE=" + certificate, "", "OTEL_EXPORTER_OTLP_CERTIFICATE"},
 		{"CERTIFICATE=" + certificate + ".none", "", "OTEL_EXPORTER_OTLP_CERTIFICATE"},
+		{"CERTIFICATE=" + fifo, "", "OTEL_EXPORTER_OTLP_CERTIFICATE"},
 	} {
 		o, err := newOTLP(environ(t, tt.set), "0.0.1")
 		switch {

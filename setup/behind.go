@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -101,7 +100,7 @@ func (b *Behind) settings() (w serviceText, err error) {
 	if _, err := config.ReadRules(b.Rules); err != nil {
 		return w, err
 	}
-	text, err := os.ReadFile(b.Rules)
+	text, err := config.ReadText(b.Rules)
 	if err != nil {
 		return w, fault.CannotOpen("", "--rules: %v", err)
 	}

@@ -180,6 +180,16 @@ func TestFilesThatAreNotTouched(t *testing.T) {
 			t.Errorf("another program's database %d: inspected %v, opened %v", i, err, opened)
 		}
 	}
+	fifo := filepath.Join(folder, "fifo") // whoever opens it would wait for somebody who writes
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{fifo, folder} {
+		_, opened := Open(ctx, Options{Path: path, Ring: h.ring})
+		if _, err := Inspect(ctx, path); !errors.Is(err, ErrForeign) || !errors.Is(opened, ErrForeign) {
+			t.Errorf("no regular file: inspected %v, opened %v", err, opened)
+		}
+	}
 	left, _ := filepath.Glob(other + "*")
 	if info, err := os.Stat(other); err != nil || info.Mode().Perm() != 0o644 || len(left) != 1 {
 		t.Errorf("something else is now %v, beside it are %v", info.Mode(), left)

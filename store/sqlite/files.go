@@ -45,6 +45,9 @@ func realPath(path string) string {
 // refuseForeign refuses a file that is something else before anything is done to it.
 func refuseForeign(path string) error {
 	const start = "SQLite format 3\x00"
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a FIFO keeps whoever opens it waiting
+		return fmt.Errorf("database: %s: %w: it is not a regular file", path, schema.ErrForeign)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil // whoever opens it to write says why

@@ -41,6 +41,9 @@ type Info struct {
 // ErrParted are for the caller.
 func Inspect(ctx context.Context, path string) (Info, error) {
 	path = realPath(path)
+	if err := refuseForeign(path); err != nil {
+		return Info{}, err
+	}
 	if err := refuseParted(path); err != nil {
 		return Info{}, err
 	}
