@@ -311,13 +311,18 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 // OptionalDuration is a Duration that may be off, which is 0.
 type OptionalDuration Duration
 
-// UnmarshalText reads what String writes.
+// UnmarshalText reads what String writes. A time of zero is refused: who writes it may mean
+// "at once" as well as "never".
 func (d *OptionalDuration) UnmarshalText(text []byte) error {
 	if string(text) == "off" {
 		*d = 0
 		return nil
 	}
-	return (*Duration)(d).UnmarshalText(text)
+	err := (*Duration)(d).UnmarshalText(text)
+	if err == nil && *d == 0 {
+		err = fmt.Errorf("%q is no time: none is written \"off\"", text)
+	}
+	return err
 }
 
 // MarshalText writes what UnmarshalText reads.

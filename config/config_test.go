@@ -755,6 +755,31 @@ func TestDurations(t *testing.T) {
 			t.Errorf("%q was taken: %v", bad, d)
 		}
 	}
+	for text, want := range map[string]OptionalDuration{"off": 0, "90d": OptionalDuration(90 * day)} {
+		var d OptionalDuration
+		if err := d.UnmarshalText([]byte(text)); err != nil || d != want {
+			t.Errorf("%s: %v, %v", text, d, err)
+		}
+	}
+}
+
+// Zero is no time for a setting that may be off, wherever it is written: it would be off.
+func TestNoTimeIsWrittenOff(t *testing.T) {
+	for _, zero := range []string{"0s", "0d", "0h", "0"} {
+		for _, s := range settings {
+			if s.field.Type != reflect.TypeFor[OptionalDuration]() {
+				continue
+			}
+			_, err := Load(write(t, "grantkeeper.toml", fmt.Sprintf("%s = %q\n", s.key, zero), 0o600), nil, nil)
+			if text, code := refused(t, err); code != 3 || !strings.Contains(text, `is no time: none is written "off"`) {
+				t.Errorf("%s = %s: %d, %s", s.key, zero, code, text)
+			}
+		}
+	}
+	_, err := Load(write(t, "grantkeeper.toml", "", 0o600), []string{"GRANTKEEPER_ACTIVITY_KEEP=0d"}, nil)
+	if text, code := refused(t, err); code != 3 || !strings.Contains(text, `GRANTKEEPER_ACTIVITY_KEEP: "0d" is no time`) {
+		t.Errorf("the environment's: %d, %s", code, text)
+	}
 }
 
 // Hosts that are taken are those that a browser would mean, and two spellings
