@@ -3,6 +3,7 @@ package config
 import (
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // rereadSettings are those that SIGHUP changes; a setting of a list goes with
@@ -11,6 +12,26 @@ var rereadSettings = []string{
 	"base_urls", "http.trusted_proxies", "http.forwarded_header", "http.tls_cert_file", "http.tls_key_file", "limiter.networks", "api.limits", "clients.metadata_documents", "clients.desktop", "clients.preregistered", "log.level", "rules", "service.unlisted",
 	"branding.logo_file", "branding.accent", "branding.accent_dark", "branding.support_url", "branding.links",
 	"operator.hosts", "operator.password_file", "operator.public_url", "operators", "gateway.keys", "service.key_file", "api.upstream_key_file",
+}
+
+// Reread lists the settings that SIGHUP changes, as people read them: clients.* stands for all
+// of a table.
+func Reread() (keys []string) {
+	left := map[string]bool{} // tables with a setting that needs a restart
+	for _, s := range settings {
+		if table, _, in := strings.Cut(s.key, "."); in && s.list == "" && !slices.Contains(rereadSettings, s.key) {
+			left[table] = true
+		}
+	}
+	for _, key := range rereadSettings {
+		if table, _, in := strings.Cut(key, "."); in && !left[table] {
+			key = table + ".*"
+		}
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // NeedRestart lists the settings that differ and are not among those that are

@@ -59,6 +59,21 @@ func TestNeedRestartOfFiles(t *testing.T) {
 	}
 }
 
+// What help says of SIGHUP is what it changes: a table by its name where that is all of it.
+func TestReread(t *testing.T) {
+	said := Reread()
+	for _, s := range settings {
+		table, _, in := strings.Cut(s.key, ".")
+		named := slices.Contains(said, s.key) || in && slices.Contains(said, table+".*")
+		if s.list == "" && named != slices.Contains(rereadSettings, s.key) {
+			t.Errorf("%s: help says that it is reread: %v", s.key, named)
+		}
+	}
+	if !slices.Contains(said, "branding.*") || !slices.Contains(said, "http.trusted_proxies") || slices.Contains(said, "http.*") || len(slices.Compact(slices.Sorted(slices.Values(said)))) != len(said) {
+		t.Errorf("%q", said)
+	}
+}
+
 // The documents name every setting that SIGHUP applies, and a secret key that
 // is new.
 func TestRereadSettingsAreDocumented(t *testing.T) {

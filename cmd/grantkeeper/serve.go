@@ -33,10 +33,9 @@ func serveCommand(g *global) *cobra.Command {
 		Long: `A flag wins over the environment, the environment over the file, the file over
 the default.
 
-SIGHUP rereads base_urls, http.trusted_proxies, the certificate, clients,
-limiter.networks, api.limits, branding, operator.hosts, the operators' password, the
-gateways' keys, log.level and the secret keys; when something is not valid, what was in force stays so,
-and the log says why. Other settings need a restart, and the log names those that changed.
+` + folded("SIGHUP rereads "+strings.Join(config.Reread(), ", ")+", with the files that they name, and takes new keys from "+
+			"secret_key_file; when something is not valid, what was in force stays so, and the log says why. "+
+			"Other settings need a restart, and the log names those that changed.") + `
 SIGTERM lets what was accepted finish.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper demo --base-url URL --steps 1-2"},
@@ -49,6 +48,26 @@ SIGTERM lets what was accepted finish.`,
 	f.StringArrayVar(&baseURLs, "base-url", nil, "a host that is served, as a URL; can be repeated")
 	f.DurationVar(&drain, "drain-timeout", drain, "how long requests under way may take at the end")
 	return c
+}
+
+// folded breaks a text into lines as the rest of help has them.
+func folded(text string) string {
+	var b strings.Builder
+	width := 0
+	for word := range strings.SplitSeq(text, " ") {
+		switch {
+		case width == 0:
+		case width+1+len(word) > 88:
+			b.WriteByte('\n')
+			width = 0
+		default:
+			b.WriteByte(' ')
+			width++
+		}
+		b.WriteString(word)
+		width += len(word)
+	}
+	return b.String()
 }
 
 // serve reads the configuration, which SIGHUP does again, and runs the server.
