@@ -67,7 +67,7 @@ func Restore(ctx context.Context, o store.RestoreOptions) (store.Restored, error
 // restoreError says what to do about what store refuses.
 func restoreError(what string, err error) error {
 	switch {
-	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrDamaged):
+	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrUnfinished):
 		return &fault.Error{Code: fault.Failed, What: what, Hint: "take another backup: this one cannot be restored"}
 	case errors.Is(err, store.ErrLogBeside):
 		return &fault.Error{Code: fault.State, What: what, Hint: "it is a database and no backup: start grantkeeper serve on it and make one (grantkeeper backup create FILE), or stop the server in good order, which empties what is beside it"}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // Where there is no room, the folder is named that wants it: nothing is the
@@ -26,6 +27,20 @@ func TestNoRoomToUnpack(t *testing.T) {
 		var e *fault.Error
 		if !errors.As(err, &e) || e.Code != 4 || e.What != want[0] || !strings.HasPrefix(e.Hint, want[1]) {
 			t.Errorf("%+v, want %q", err, want)
+		}
+	}
+}
+
+// What can be read and is no good backup ends with 1, as the help of backup verify has it: 4 is
+// for what cannot be read.
+func TestNoGoodBackup(t *testing.T) {
+	for err, code := range map[error]int{
+		store.ErrForeign: 1, store.ErrEmpty: 1, store.ErrDamaged: 1, store.ErrUnfinished: 1,
+		store.ErrLogBeside: 6, store.ErrSchema: 6, fs.ErrNotExist: 4,
+	} {
+		wrapped := fmt.Errorf("database: x.db: %w", err)
+		if got := fault.CodeOf(restoreError(wrapped.Error(), wrapped)); got != code {
+			t.Errorf("%v: exit code %d, want %d", err, got, code)
 		}
 	}
 }

@@ -100,8 +100,8 @@ func backupVerifyCommand(g *global) *cobra.Command {
 machine's folder for temporary files meanwhile.
 
 The exit code is 0 when the backup can be restored by this release, 1 when it is
-damaged or no backup, 6 when it is of a later release, or a database with writes in
-other files beside it.`,
+damaged, no backup or a copy that was not finished, 4 when it cannot be read, 6 when
+it is of a later release, or a database with writes in other files beside it.`,
 		Args:        oneFile,
 		Annotations: map[string]string{"next": "grantkeeper backup restore FILE, where there is no database"},
 		RunE: func(c *cobra.Command, args []string) error {
