@@ -113,8 +113,11 @@ func readGatewayKey(what, name string) (string, error) {
 // open nothing of what there is.
 const BadKeyFile = "correct it, or bring back the one that the database was made with; if that is nowhere, move this one away: grantkeeper keys replace-lost"
 
+// NoKeyFile says what to do where there is none, or something else.
+const NoKeyFile = "bring back the one that the database was made with, and if it is nowhere: grantkeeper keys replace-lost; for a new installation: grantkeeper init"
+
 func ReadKeys(name string) ([]*token.Key, error) {
-	b, err := readSecret("secret_key_file", name, "bring back the one that the database was made with, and if it is nowhere: grantkeeper keys replace-lost; for a new installation: grantkeeper init")
+	b, err := readSecret("secret_key_file", name, NoKeyFile)
 	if err != nil {
 		return nil, err
 	}

@@ -228,7 +228,7 @@ func devKey(data string) ([]*token.Key, error) {
 	}
 	keys, err := config.ReadKeys(name)
 	var e *fault.Error
-	if errors.As(err, &e) && e.Hint == config.BadKeyFile { // dev makes its own
+	if errors.As(err, &e) && (e.Hint == config.BadKeyFile || e.Hint == config.NoKeyFile) { // dev makes its own
 		return nil, &fault.Error{Code: e.Code, What: e.What, Hint: "move it and the database away, dev makes new ones; or choose another --data"}
 	}
 	return keys, err

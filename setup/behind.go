@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -94,6 +95,11 @@ func (b *Behind) settings() (w serviceText, err error) {
 			w.Upstreams += fmt.Sprintf("[%s]\nupstream = %q\n\n", one.table, one.at)
 		}
 	}
+	if _, err := os.Lstat(b.KeyFile); err == nil { // before anything is written
+		if err := checkKey(b.KeyFile); err != nil {
+			return w, err
+		}
+	}
 	if b.Rules == "" {
 		return w, nil
 	}
@@ -108,12 +114,24 @@ func (b *Behind) settings() (w serviceText, err error) {
 	return w, nil
 }
 
-// makeKey writes a new key where there is no file.
+// makeKey writes a new key where nothing is. What is there has to be a key: a folder, or a link
+// that leads nowhere, is none.
 func makeKey(name string) error {
 	secret := make([]byte, 32)
 	rand.Read(secret)
-	if err := config.WriteNew(name, 0o600, []byte(hex.EncodeToString(secret)+"\n")); err != nil && !errors.Is(err, fs.ErrExist) {
+	err := config.WriteNew(name, 0o600, []byte(hex.EncodeToString(secret)+"\n"))
+	if errors.Is(err, fs.ErrExist) {
+		return checkKey(name)
+	}
+	if err != nil {
 		return fault.CannotOpen("", "--key-file: %v", err)
 	}
 	return nil
+}
+
+// checkKey reads a key as serve does.
+func checkKey(name string) error {
+	var c config.Checked
+	c.Service.KeyFile = name
+	return byFlag(c.CheckServiceKey())
 }
