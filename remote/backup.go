@@ -23,7 +23,7 @@ func PartPattern(name string) string { return filepath.Base(name) + ".part-*" }
 // all, and then tells the server that it is safe. It gives the time of the copy, in Unix
 // seconds, and the bytes of the file.
 func (c *Server) BackUp(ctx context.Context, name string, packed bool, reason string) (at, size int64, err error) {
-	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(name); err == nil { // else whoever writes it says what is the matter
 		return 0, 0, fault.AlreadyThere(name)
 	}
 	part, err := os.CreateTemp(filepath.Dir(name), PartPattern(name)) // its owner's alone

@@ -124,3 +124,16 @@ func TestImportedInWords(t *testing.T) {
 		}
 	}
 }
+
+// Where a name cannot be looked at, nobody says that something is there.
+func TestBackUpWhereItCannotLook(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, code := range map[string]int{file: fault.State, filepath.Join(file, "x.db"): fault.Reach} {
+		if _, _, err := (&Server{}).BackUp(t.Context(), name, false, ""); fault.CodeOf(err) != code || code == fault.Reach && strings.Contains(err.Error(), "is there already") {
+			t.Errorf("%s: %v, want exit code %d", name, err, code)
+		}
+	}
+}

@@ -82,11 +82,21 @@ func (o *Options) Write() (w Written, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return w, fault.CannotOpen("run it as a user who may, or choose --dir", "%v", err)
 	}
-	_, err = os.Lstat(key)
-	keep := o.Force && err == nil
+	keep := false
 	for _, name := range []string{file, key, password} {
-		if _, err := os.Lstat(name); !o.Force && !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return w, fault.CannotOpen("run it as a user who may, or choose --dir", "%v: nothing was written", err)
+		}
+		if !o.Force {
 			return w, &fault.Error{Code: fault.State, What: name + " is there already, nothing was written", Hint: "move it away, or choose --dir"}
+		}
+		if name == key {
+			if _, err := config.ReadKeys(key); err != nil { // it stays, and serve would refuse it
+				return w, err
+			}
+			keep = true
 		}
 	}
 	for _, f := range []struct {

@@ -22,7 +22,8 @@ func initCommand(g *global) *cobra.Command {
     --upstream http://127.0.0.1:9000 --mcp http://127.0.0.1:9000/mcp   # before your service`,
 		Args: cobra.NoArgs,
 		Long: `Nothing is written over. With --force the configuration and the password are
-written anew, and a secret key that is there stays: it seals what is in the database.`,
+written anew, and a secret key that is there stays: it seals what is in the database.
+One that serve would refuse is refused.`,
 		Annotations: map[string]string{"next": "grantkeeper config check, then grantkeeper serve"},
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			o.Config = g.config
