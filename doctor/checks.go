@@ -127,7 +127,7 @@ func (d *Examination) checkData() Finding {
 		return found("the database is elsewhere")
 	}
 	dir := filepath.Dir(d.Checked.Path)
-	if err := syscall.Access(dir, 2); err != nil {
+	if err := syscall.Access(dir, toMakeFiles); err != nil {
 		return warned("run doctor as the user who runs serve, or: chown the folder", "%s: this user cannot write in it: %v", dir, err)
 	}
 	free, err := store.Room(dir)
@@ -166,7 +166,7 @@ func (d *Examination) checkServer() Finding {
 
 func (d *Examination) checkDatabase() []Finding {
 	if d.StatusErr == nil {
-		return []Finding{d.judgeDatabase()}
+		return append([]Finding{d.judgeDatabase()}, d.beside...)
 	}
 	if d.ConfigErr != nil {
 		return nil
@@ -179,16 +179,17 @@ func (d *Examination) checkDatabase() []Finding {
 }
 
 func (d *Examination) judgeDatabase() Finding {
-	where := "in memory"
+	where, postgres := "in memory", false
 	switch {
 	case d.ConfigErr != nil || d.Status.Bytes == 0:
 	case d.Checked.Postgres != "":
-		where = "postgres"
+		where, postgres = "postgres", true
+		d.Status.Integrity = "left to pg_amcheck" // which looks at it
 	default:
 		where = "sqlite " + d.Checked.Path
 	}
-	if where == "postgres" { // pg_amcheck looks at its integrity
-		d.Status.Integrity = "left to pg_amcheck"
+	if d.Elsewhere {
+		where = "as " + d.Server + " says, and not looked at from here"
 	}
 	text := fmt.Sprintf("%s, schema %d, %s, integrity %s", where, d.Status.Schema, terminal.Size(d.Status.Bytes), d.Status.Integrity)
 	if strings.Contains(d.Status.Integrity, "damaged") {
@@ -196,7 +197,7 @@ func (d *Examination) judgeDatabase() Finding {
 	}
 	if d.Status.WentBack > 0 {
 		fix := "end all approvals: grantkeeper backup restore"
-		if where != "postgres" {
+		if !postgres {
 			fix = "stop the server, and end all approvals: grantkeeper backup restore FILE, of the copy that it was set back to"
 		}
 		return failed(fix, "%s; it went back in time, as was seen on %s: what was revoked since its copy may live again", text, terminal.UTC(d.Status.WentBack))

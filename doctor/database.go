@@ -19,12 +19,18 @@ import (
 // Database says of the configured database what serve would find: a
 // fault.Error where it would not start.
 func Database(ctx context.Context, c config.Checked) (string, error) {
+	text, err := inspect(ctx, c)
+	if _, said := errors.AsType[*fault.Error](err); err == nil || said {
+		return text, err
+	}
+	return "", server.OpenError(err)
+}
+
+// inspect is Database with the store's errors.
+func inspect(ctx context.Context, c config.Checked) (string, error) {
 	if c.Postgres != "" {
 		text, _, err := store.InspectURL(ctx, c.Postgres, c.Ring)
-		if err != nil {
-			return "", server.OpenError(err)
-		}
-		return text, nil
+		return text, err
 	}
 	info, err := store.Inspect(ctx, c.Path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrEmpty) {
@@ -34,12 +40,10 @@ func Database(ctx context.Context, c config.Checked) (string, error) {
 		err = errors.Join(info.CheckKeys(c.Ring), info.CheckSchema())
 	}
 	if err == nil {
-		if err = syscall.Access(c.Path, 2); err != nil { // to write
-			err = &fs.PathError{Op: "open", Path: c.Path, Err: err}
-		}
+		err = writable(c.Path)
 	}
 	if err != nil {
-		return "", server.OpenError(err)
+		return "", err
 	}
 	return fmt.Sprintf("sqlite %s, schema %d, %s", c.Path, info.Schema, terminal.Size(info.Bytes)), nil
 }
@@ -52,8 +56,56 @@ func newDatabase(path string) (string, error) {
 	} else if !info.IsDir() {
 		return "", fault.CannotOpen("choose another database.url", "database: %s is not a folder", dir)
 	}
-	if err := syscall.Access(dir, 2); err != nil {
-		return "", server.Denied(&fs.PathError{Op: "open", Path: path, Err: err})
+	if err := writable(path); err != nil {
+		return "", err
 	}
 	return "sqlite " + path + ", is made at the first start", nil
+}
+
+// What access(2) asks for.
+const (
+	toWrite, toRead = 2, 4
+	toMakeFiles     = toWrite | 1 // in a folder
+)
+
+// writable says why this user could not run a server on a database: it writes the files that
+// are there, and makes others beside them. It touches nothing.
+func writable(path string) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real // what belongs to it lies there
+	}
+	for _, suffix := range []string{"", ".lock", "-wal", "-shm", "-journal", "-refreshes"} {
+		if err := syscall.Access(path+suffix, toRead|toWrite); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return &fs.PathError{Op: "open", Path: path + suffix, Err: err}
+		}
+	}
+	dir := filepath.Dir(path)
+	if err := syscall.Access(dir, toMakeFiles); err != nil {
+		return fault.CannotOpen("let the user who runs serve write in it, see that it is not read-only, or choose another database.url", "database: no files can be made in %s: %v", dir, err)
+	}
+	return nil
+}
+
+// examineRunning looks at the configured database beside what the server that answers says of
+// it: a restart would need it, and the keys of the key file.
+func examineRunning(ctx context.Context, c config.Checked) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, outsideWithin)
+	defer cancel()
+	if _, err := os.Stat(c.Path); c.Postgres == "" && errors.Is(err, fs.ErrNotExist) {
+		return []Finding{failed("compare database.url with what the server was started with, before it is restarted",
+			"%s is not there: the server that answers works on another database, or somebody has removed it", c.Path)}
+	}
+	_, err := inspect(ctx, c)
+	_, folder := errors.AsType[*fault.Error](err)
+	switch {
+	case err == nil, folder, errors.Is(err, store.ErrSchema): // data-directory has the folder, and the server its schema
+		return nil
+	case errors.Is(err, fs.ErrPermission):
+		return []Finding{warned("run doctor as the user who runs serve", "this user cannot work on the configured database, which was not examined whole: %v", err)}
+	case ctx.Err() != nil, errors.Is(err, store.ErrDatabase):
+		return []Finding{warned("see that this machine reaches it", "the configured database was not examined from here: %v", err)}
+	}
+	f := failedBy(server.OpenError(err))
+	f.Text = "the server could not be restarted: " + f.Text
+	return []Finding{f}
 }

@@ -73,6 +73,7 @@ type Examination struct {
 	Dev       bool // there is no configuration, and the server that answers needs none
 	Now       time.Time
 	Strict    bool
+	Elsewhere bool // whoever asks named the server that is asked
 
 	Operator  string // URL that --operator gave; "" is that of the configuration
 	Server    string // URL of the one that answers
@@ -83,6 +84,7 @@ type Examination struct {
 
 	bases   []*asked
 	outside []*probe
+	beside  []Finding // of the configured database, while a server answers
 }
 
 // Status is the answer of GET /v1/status, as far as it is judged.
@@ -148,7 +150,9 @@ const within = 1500 * time.Millisecond
 
 // Ask asks at once the others that the configuration names, every base URL, and by
 // server the running server. That alone where no check but "server" is meant: what
-// watches a container runs it every few seconds, and it must not wait for others.
+// watches a container runs it every few seconds, and it must not wait for others. The
+// database of the configuration is looked at too where the server that answers is its own:
+// not that of --operator.
 func (d *Examination) Ask(ctx context.Context, bases, only []string, server func(context.Context)) {
 	var all sync.WaitGroup
 	alone := slices.Equal(only, []string{"server"})
@@ -168,4 +172,8 @@ func (d *Examination) Ask(ctx context.Context, bases, only []string, server func
 		all.Go(func() { one.ask(soon) })
 	}
 	all.Wait()
+	database := len(only) == 0 || slices.ContainsFunc(only, check{name: "database"}.is)
+	if database && d.ConfigErr == nil && d.StatusErr == nil && !d.Dev && d.Operator == "" {
+		d.beside = examineRunning(ctx, d.Checked)
+	}
 }

@@ -44,7 +44,9 @@ func doctorCommand(g *global) *cobra.Command {
   grantkeeper doctor --only backup,clock
   grantkeeper doctor --url https://mcp.example/mcp       # any other server, as an assistant meets it`,
 		Long: `It reads the configuration as serve does, asks the running server through the
-operators' listener, and asks every base URL as a client would. It also asks
+operators' listener, and asks every base URL as a client would. The key file, and the
+database that the configuration names, are looked at too, but not with --operator: what is
+said of the database is what that server says then. It also asks
 api.upstream, mcp.upstream and service.preview_url, each OpenID provider, the hand-off
 and the mail server, changes and sends nothing there, and follows no redirect; --only
 provider means all of them. A preview is asked about nobody. With --only server it asks
@@ -116,7 +118,9 @@ func (o doctorOptions) tell(w io.Writer, all []doctor.Finding, asJSON, colored b
 
 // examine gathers everything at once.
 func (g *global) examine(c *cobra.Command, at remote.At, baseURLs, only []string) *doctor.Examination {
-	return g.examineIn(c.Context(), c, at, baseURLs, only)
+	d := g.examineIn(c.Context(), c, at, baseURLs, only)
+	d.Elsewhere = at.URL != ""
+	return d
 }
 
 // forConsole runs all checks against the server of this process. Its operators'

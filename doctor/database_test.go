@@ -1,0 +1,92 @@
+package doctor
+
+import (
+	"context"
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// working is a configuration whose database a server works on.
+func working(t *testing.T) config.Checked {
+	t.Helper()
+	c := healthy(t).Checked
+	s, err := store.Open(t.Context(), store.Options{Path: c.Path, Ring: c.Ring})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return c
+}
+
+// Beside what the server says, its database and its keys are looked at where they are: what
+// would stop the next start is told while there is time.
+func TestDoctorLooksBesideTheServer(t *testing.T) {
+	for what, tt := range map[string]struct {
+		spoil func(t *testing.T, d *Examination)
+		want  string // "" is nothing
+	}{
+		"as it should be": {func(*testing.T, *Examination) {}, ""},
+		"another database": {func(_ *testing.T, d *Examination) { d.Checked.Path += ".other" },
+			"fail .other is not there: the server that answers works on another database"},
+		"something else in its place": {func(t *testing.T, d *Examination) { d.Checked.Path = d.Checked.SecretKeyFile },
+			"fail the server could not be restarted: database: /secret.key: not a database of Grantkeeper"},
+		"another key": {func(t *testing.T, d *Examination) {
+			if err := os.WriteFile(d.Checked.SecretKeyFile, []byte(base64.StdEncoding.EncodeToString([]byte("another key, that is not the one"))), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			again, err := d.Loaded.Check()
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.Checked.Ring = again.Ring
+		}, "fail the server could not be restarted: secret key: "},
+		"another server is asked":    {func(_ *testing.T, d *Examination) { d.Operator, d.Checked.Path = "http://127.0.0.1:9081", "/nowhere" }, ""},
+		"no server answers":          {func(_ *testing.T, d *Examination) { d.StatusErr, d.Checked.Path = context.Canceled, "/nowhere" }, ""},
+		"dev needs no configuration": {func(_ *testing.T, d *Examination) { d.Dev, d.Checked.Path = true, "/nowhere" }, ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			d := healthy(t)
+			d.Checked.Path = working(t).Path
+			tt.spoil(t, d)
+			d.bases = nil
+			d.Ask(t.Context(), nil, []string{"database"}, func(context.Context) {})
+			var told []string
+			for _, f := range d.beside {
+				told = append(told, f.Result+" "+f.Text)
+			}
+			if got := strings.Join(told, "\n"); tt.want == "" && got != "" || !strings.HasPrefix(strings.ReplaceAll(strings.ReplaceAll(got, filepath.Dir(d.Checked.Path), ""), "/grantkeeper.db.other", ".other"), tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			if d.StatusErr == nil && !slices.Equal(d.checkDatabase()[1:], d.beside) {
+				t.Errorf("the lines are %+v", d.checkDatabase())
+			}
+		})
+	}
+}
+
+// What is known of a server that somebody named is what it says.
+func TestDoctorSaysWhatItDoesNotLookAt(t *testing.T) {
+	d := healthy(t)
+	d.Elsewhere = true
+	if f := d.Findings([]string{"database"})[0]; f.Result != "ok" || !strings.HasPrefix(f.Text, "as http://127.0.0.1:8081 says, and not looked at from here, schema ") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// To look at a database leaves nothing beside it, and nothing changed.
+func TestDatabaseLeavesNothing(t *testing.T) {
+	c := healthy(t).Checked
+	if text, err := Database(t.Context(), c); err != nil || !strings.HasSuffix(text, "is made at the first start") {
+		t.Errorf("%s, %v", text, err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(c.Path)); err != nil || len(left) != 0 {
+		t.Errorf("it left %v, %v", left, err)
+	}
+}
