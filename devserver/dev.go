@@ -81,7 +81,7 @@ func Run(ctx context.Context, o Options, stderr io.Writer, said func(Ready)) err
 	}
 	log := server.NewLines(stderr)
 	defer log.Close()
-	checked, err := devChecked(o)
+	checked, err := devChecked(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (o Options) forget() error {
 
 // devChecked is the configuration of dev. Every loopback name and address is
 // believed, on any port (decision M2).
-func devChecked(o Options) (config.Checked, error) {
+func devChecked(ctx context.Context, o Options) (config.Checked, error) {
 	c := config.Checked{Config: config.Defaults(), Password: remote.DevPassword}
 	c.Hosts = config.LoopbackHosts()
 	c.Clients.Desktop = true
@@ -194,10 +194,10 @@ func devChecked(o Options) (config.Checked, error) {
 	c.HTTP.Listen, c.Operator.Listen, c.Clients.MetadataDocuments = o.Listen, o.OperatorListen, o.MetadataDocuments
 	c.SecretKeyFile = ""
 	if o.Data != "" {
-		c.Path = filepath.Join(o.Data, "grantkeeper.db")
+		c.Path = databaseIn(o.Data)
 		c.SecretKeyFile = filepath.Join(o.Data, "secret.key")
 	}
-	key, err := devKey(o.Data)
+	key, err := devKey(ctx, o.Data)
 	if err != nil {
 		return config.Checked{}, err
 	}
@@ -209,13 +209,13 @@ func devChecked(o Options) (config.Checked, error) {
 
 // devKey gives the key in the folder, which is made when there is none. In
 // memory it is a new one.
-func devKey(data string) ([]*token.Key, error) {
+func devKey(ctx context.Context, data string) ([]*token.Key, error) {
 	var secret [32]byte
 	rand.Read(secret[:])
 	if data == "" {
 		return []*token.Key{token.NewKey(1, secret)}, nil
 	}
-	if err := refuseInstallation(data); err != nil {
+	if err := refuseInstallation(ctx, data); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(data, 0o700); err != nil {
@@ -223,7 +223,9 @@ func devKey(data string) ([]*token.Key, error) {
 	}
 	name := filepath.Join(data, "secret.key")
 	text := base64.StdEncoding.EncodeToString(secret[:]) + "\n"
-	if err := config.WriteNew(name, 0o600, []byte(text)); err != nil && !errors.Is(err, fs.ErrExist) {
+	if own, _, err := store.HasClient(ctx, databaseIn(data), DevClientID); err == nil && own {
+		// it was made with a key, and another one would open nothing of it
+	} else if err := config.WriteNew(name, 0o600, []byte(text)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fault.CannotOpen("", "secret key: %v", err)
 	}
 	keys, err := config.ReadKeys(name)
@@ -234,9 +236,13 @@ func devKey(data string) ([]*token.Key, error) {
 	return keys, err
 }
 
-// refuseInstallation refuses a folder that init has written to: its database would get
-// accounts whose password everybody knows.
-func refuseInstallation(data string) error {
+// databaseIn is where dev keeps its database in a folder.
+func databaseIn(data string) string { return filepath.Join(data, "grantkeeper.db") }
+
+// refuseInstallation refuses a folder that init has written to, or with a database that dev
+// has not made, under whatever name: an installation's would get accounts whose password
+// everybody knows, or share its key with such. Dev's own have its client from the first on.
+func refuseInstallation(ctx context.Context, data string) error {
 	for _, of := range []string{"grantkeeper.toml", "operator.password"} {
 		if _, err := os.Lstat(filepath.Join(data, of)); err == nil {
 			return &fault.Error{Code: fault.State, What: filepath.Join(data, of) + " is there: the folder is an installation's, and dev would add demo accounts to it", Hint: "choose another --data, or: grantkeeper serve"}
@@ -244,17 +250,45 @@ func refuseInstallation(data string) error {
 			return fault.CannotOpen("choose another --data", "%v", err)
 		}
 	}
+	files, err := os.ReadDir(data)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fault.CannotOpen("choose another --data", "%v", err)
+	}
+	for _, file := range files {
+		name := filepath.Join(data, file.Name())
+		own, filled, err := store.HasClient(ctx, name, DevClientID)
+		if err == nil && filled && !own { // of what cannot be read so, the start says why
+			return &fault.Error{Code: fault.State, What: name + " is a database that dev has not made, and dev adds demo accounts", Hint: "choose another --data, or: grantkeeper serve"}
+		}
+	}
 	return nil
 }
 
-// fill fills an empty database, adds dev's own client, and starts the sample.
+// fill adds dev's own client, fills an empty database, and starts the sample.
 func (d *dev) fill(ctx context.Context, s *store.Store, public net.Addr) error {
+	if err := d.fillStore(ctx, s, public); err != nil {
+		return err
+	}
+	return d.service.start(d, s.Now)
+}
+
+func (d *dev) fillStore(ctx context.Context, s *store.Store, public net.Addr) error {
 	// A database that was moved to the future goes on from there: time would
 	// stand still otherwise (decision T12).
 	if ahead := time.Until(s.Now()); ahead > time.Second {
 		d.clock.move(operator.ClockMove{By: ahead})
 	}
 	act := store.Act{Actor: "system", Reason: "grantkeeper dev"}
+	d.client = newDevClient(public.String(), d.log)
+	d.client.version = d.options.Version
+	d.client.items = !d.options.Empty && !d.options.Behind.Own()
+	// Registration would refuse loopback: these clients are added by code, the first here
+	// and nowhere else (decision R6). They go before all else: by the first, a database is
+	// known as dev's.
+	own := client.Client{ID: DevClientID, Name: "Grantkeeper's own client", RedirectURIs: d.client.redirectURIs(), Preregistered: true}
+	if err := s.SyncPreregistered(ctx, []client.Client{own, client.Desktop(d.client.bases())}, act); err != nil {
+		return err
+	}
 	people, _, err := s.People(ctx, store.PeopleFilter{Limit: 1})
 	if err != nil {
 		return err
@@ -267,16 +301,7 @@ func (d *dev) fill(ctx context.Context, s *store.Store, public net.Addr) error {
 	if d.keys, err = s.ReplaceAPIKeys(ctx, demoKeys(), act); err != nil {
 		return fmt.Errorf("demo keys: %w", err)
 	}
-	d.client = newDevClient(public.String(), d.log)
-	d.client.version = d.options.Version
-	d.client.items = !d.options.Empty && !d.options.Behind.Own()
-	// Registration would refuse loopback: these clients are added by code, the first here
-	// and nowhere else (decision R6).
-	own := client.Client{ID: DevClientID, Name: "Grantkeeper's own client", RedirectURIs: d.client.redirectURIs(), Preregistered: true}
-	if err := s.SyncPreregistered(ctx, []client.Client{own, client.Desktop(d.client.bases())}, act); err != nil {
-		return err
-	}
-	return d.service.start(d, s.Now)
+	return nil
 }
 
 // pages names the demo's people on the sign-in page, and gives the client's.

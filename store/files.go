@@ -28,6 +28,12 @@ var (
 // ErrParted are for the caller.
 func Inspect(ctx context.Context, path string) (Info, error) { return sqlite.Inspect(ctx, path) }
 
+// HasClient says of a SQLite file, which it reads as Inspect does, whether a client of this ID
+// is in it, and whether there is any client, person or organization.
+func HasClient(ctx context.Context, path, id string) (has, filled bool, err error) {
+	return sqlite.HasClient(ctx, path, id)
+}
+
 // Verify reads an unpacked backup to its last page: an error says that it
 // cannot be restored. It is read as it stands, and not changed.
 func Verify(ctx context.Context, path string) (Info, error) { return sqlite.Verify(ctx, path) }

@@ -67,6 +67,23 @@ func Inspect(ctx context.Context, path string) (Info, error) {
 	return info, nil
 }
 
+// HasClient says of a file, which it reads as Inspect does, whether a client of this ID is in
+// it, and whether there is any client, person or organization.
+func HasClient(ctx context.Context, path, id string) (has, filled bool, err error) {
+	if err := refuseForeign(path); err != nil {
+		return false, false, err
+	}
+	db, err := OpenReading(ctx, path)
+	if err != nil {
+		return false, false, err
+	}
+	defer db.Close()
+	err = db.QueryRowContext(ctx, `
+		SELECT EXISTS (SELECT 1 FROM client WHERE id = $1),
+			EXISTS (SELECT 1 FROM client) OR EXISTS (SELECT 1 FROM person) OR EXISTS (SELECT 1 FROM organization)`, id).Scan(&has, &filled)
+	return has, filled, err
+}
+
 // OpenReading opens a file to read. Without a log of writes nobody works on
 // it, and it is read as it stands; otherwise through the log's index, which
 // belongs to whoever works on it.
