@@ -10,8 +10,9 @@ import (
 	"syscall"
 )
 
-// mostText bounds files of text that settings name: certificates, rules.
-const mostText = 1 << 20
+// mostText bounds files of text that settings name, in bytes: certificates, and rules, of which
+// ten thousand tools may stand in comments.
+const mostText = 32 << 20
 
 // openRegular opens a file that a setting names, to read. What is no regular file is refused:
 // a FIFO keeps whoever reads it waiting, and a device has no end.
