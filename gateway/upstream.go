@@ -17,7 +17,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/activity"
@@ -230,7 +229,8 @@ type finals struct {
 	late  *time.Timer     // ends it
 	piece time.Duration
 
-	answered atomic.Bool
+	mu       sync.Mutex
+	answered bool
 }
 
 // errStalled is a service that takes nothing of a request, or does not end a short answer.
@@ -242,9 +242,25 @@ func (f *finals) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Body = &takenBody{r.Body, f}
 	}
 	a, err := f.to.RoundTrip(r)
-	f.answered.Store(true)
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.late.Stop()
+	f.answered = true
 	return a, err
+}
+
+// bound gives the service so much time from now; 0 is any. Once it has answered, which it may
+// before the body ends, the timer is the answer's.
+func (f *finals) bound(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.answered:
+	case d == 0:
+		f.late.Stop()
+	default:
+		f.late.Reset(d)
+	}
 }
 
 // takenBody is a body of which the next piece is read when the service has taken the last one.
@@ -254,11 +270,9 @@ type takenBody struct {
 }
 
 func (b *takenBody) Read(p []byte) (int, error) {
-	b.f.late.Stop() // the client has a time of its own
+	b.f.bound(0) // the client has a time of its own
 	n, err := b.ReadCloser.Read(p)
-	if !b.f.answered.Load() {
-		b.f.late.Reset(b.f.piece)
-	}
+	b.f.bound(b.f.piece)
 	return n, err
 }
 

@@ -478,6 +478,32 @@ func TestPiecesAreTakenInTime(t *testing.T) {
 	}
 }
 
+// A service that answers before it has taken the body has the time of its answer, whatever
+// it takes of the body meanwhile.
+func TestTheBodyLeavesTheAnswersTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cut := context.WithCancelCause(t.Context())
+		defer cut(nil)
+		late := time.AfterFunc(10*time.Second, func() { cut(errStalled) })
+		defer late.Stop()
+		var body io.Reader
+		f := &finals{ctx: ctx, late: late, piece: time.Second, to: tripper(func(r *http.Request) (*http.Response, error) {
+			body = r.Body
+			return nil, nil
+		})}
+		_, _ = f.RoundTrip(httptest.NewRequest("POST", "/", &slow{make([]time.Duration, 9)}))
+		late.Reset(5 * time.Second)
+		for _, cuts := range []bool{false, false, true} {
+			_, _ = body.Read(make([]byte, 1))
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if (ctx.Err() != nil) != cuts {
+				t.Errorf("cut %t, want %t", !cuts, cuts)
+			}
+		}
+	})
+}
+
 // What goes wrong behind is told without saying where that is.
 func TestUpstreamFaults(t *testing.T) {
 	brief := func(u *Upstream, _ *httptest.Server) { u.piece = 50 * time.Millisecond }
