@@ -44,6 +44,7 @@ type Server struct {
 	tools   annotations
 	to      http.RoundTripper
 	silence time.Duration // 0 is keepAlive; tests make it short
+	taking  time.Duration // 0 is pieceTimeout; tests make it short
 
 	decideAs func(api.Rights, Message) *Denial // nil is by the API's rules; tests have their own
 	listsAs  func(api.Rights, Tool) bool
@@ -59,7 +60,7 @@ const (
 	heldOfOne = 8  // of the longest bodies, in memory for one approval or API key
 	heldOfAll = 64 // on a node
 
-	pieceTimeout = 60 * time.Second // for the client to take or send one piece
+	pieceTimeout = 60 * time.Second // for the client to take or send one piece, and the service to take a message
 	keepAlive    = 25 * time.Second // of silence, before a comment
 	listTimeout  = 10 * time.Second // for the proxy's own question for tools
 )

@@ -10,6 +10,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -95,7 +96,9 @@ func (x *exchange) pass() {
 		return
 	}
 	x.beginDeeds()
+	late := time.AfterFunc(cmp.Or(x.s.taking, pieceTimeout)+cmp.Or(x.s.Wait, DefaultWait), func() { cut(errStalled) })
 	a, err := x.s.to.RoundTrip(out)
+	late.Stop()
 	unsent := err != nil && neverSent(err)
 	defer func() { x.endDeeds(!unsent) }()
 	if err == nil {
@@ -111,6 +114,10 @@ func (x *exchange) pass() {
 		x.fail(err)
 	}
 }
+
+// errStalled is a service that does not take the message: the transport bounds only what
+// comes after that.
+var errStalled = fmt.Errorf("it takes nothing: %w", os.ErrDeadlineExceeded)
 
 // revisions are those of MCP that there are; a later one is known by its date.
 var revisions = []string{"", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}

@@ -621,6 +621,26 @@ func TestServiceIsDown(t *testing.T) {
 	}
 }
 
+// A service that takes nothing of a message keeps it under way no longer than one that does
+// not answer, and nobody knows what became of the call.
+func TestServiceTakesNothing(t *testing.T) {
+	h := newHouse(t, http.NotFoundHandler(), func(h *house) {
+		h.proxy.Wait, h.proxy.taking = time.Millisecond, time.Millisecond
+		h.proxy.to = tripper(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+	})
+	token, _ := h.live("ada", everything)
+	if a := h.send("POST", token, call("x")); a.StatusCode != 504 || !strings.Contains(h.log.String(), "takes nothing") {
+		t.Errorf("%d %s, log %s", a.StatusCode, a.body, h.log)
+	}
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // What is wrong with a service is said with the setting that names it.
 func TestSettingOfAnotherPath(t *testing.T) {
 	for _, answer := range []http.HandlerFunc{
