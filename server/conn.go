@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -39,7 +40,11 @@ type quietConn struct {
 	turns       *turns
 	limit       *connLimit
 	place       int // its index in limit.all, under limit.mu; unlimited is none
+	answering   atomic.Int32
 }
+
+// waits reports whether it waits for its client.
+func (c *quietConn) waits() bool { return c.answering.Load() == 0 && c.read.waits() }
 
 // Read reads, but for net/http's watch: that gets nothing, and is content. Were
 // a read of one byte ever for anything else, its reader would ask again, as

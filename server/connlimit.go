@@ -93,7 +93,7 @@ func (g *connLimit) enter(c *quietConn) {
 func (g *connLimit) waiting(n int) (out []*quietConn) {
 	for looks := 2 * len(g.all); looks > 0 && len(out) < n && len(g.all) > 0; looks-- {
 		g.hand %= len(g.all)
-		if c := g.all[g.hand]; c.read.waits() {
+		if c := g.all[g.hand]; c.waits() {
 			g.remove(c) // the newest is in its place, and has time for a round
 			out = append(out, c)
 		}

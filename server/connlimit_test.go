@@ -2,6 +2,8 @@ package server
 
 import (
 	"bufio"
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -9,10 +11,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/config"
 )
 
 // Strangers who open connections and say nothing, or begin to, make room for
@@ -102,6 +107,94 @@ func TestConnLimitMakesRoom(t *testing.T) {
 		}
 		if time.Now().After(end) {
 			t.Fatalf("%d are left after the end", n)
+		}
+	}
+}
+
+// TLS and HTTP/2 read while a request is answered. Who is being answered stays all the same.
+func TestConnLimitUnderTLS(t *testing.T) {
+	certFile, keyFile, pool := certificate(t)
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h2 := range []bool{false, true} {
+		g := &connLimit{most: 8, log: slog.New(slog.DiscardHandler)}
+		l, err := listen("127.0.0.1:0", true, g, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun, release := make(chan bool), make(chan bool)
+		s := newServer(config.Checked{TLS: &tls.Config{}}, Options{}).server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			begun <- true
+			<-release
+		}))
+		protocols := []string{"http/1.1"}
+		if h2 {
+			protocols = []string{"h2"}
+		}
+		go s.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: protocols}))
+		t.Cleanup(func() { s.Close() })
+		client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: h2, TLSClientConfig: &tls.Config{RootCAs: pool}}}
+		over := make(chan error)
+		for _, body := range []string{"", "x"} {
+			go func() {
+				r, err := client.Post("https://"+l.Addr().String(), "text/plain", strings.NewReader(body))
+				if err == nil && (r.ProtoMajor == 2) != h2 {
+					err = errors.New(r.Proto)
+				}
+				over <- err
+			}()
+			<-begun
+		}
+		for range 60 {
+			c, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+		}
+		last, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: pool})
+		if err != nil { // it was let in after all others
+			t.Fatal(err)
+		}
+		last.Close()
+		for range 2 {
+			release <- true
+		}
+		for range 2 {
+			if err := <-over; err != nil {
+				t.Errorf("HTTP/2 %t: %v", h2, err)
+			}
+		}
+	}
+}
+
+// A request counts while its handler has all of it, however that ends.
+func TestAnswering(t *testing.T) {
+	c := &quietConn{}
+	var rest io.Reader
+	for body, want := range map[string][2]int32{"": {1, 1}, "x": {0, 1}} {
+		r := httptest.NewRequest("POST", "/", strings.NewReader(body))
+		r = r.WithContext(context.WithValue(r.Context(), quietKey{}, c))
+		func() {
+			defer func() { _ = recover() }()
+			answering(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				before := c.answering.Load()
+				rest = r.Body
+				for range 2 {
+					_, _ = io.Copy(io.Discard, r.Body)
+				}
+				if got := [2]int32{before, c.answering.Load()}; got != want {
+					t.Errorf("%q: %d, want %d", body, got, want)
+				}
+				panic(http.ErrAbortHandler)
+			})).ServeHTTP(nil, r)
+		}()
+		_, _ = io.Copy(io.Discard, rest)
+		if n := c.answering.Load(); n != 0 {
+			t.Errorf("%q: %d are left", body, n)
 		}
 	}
 }

@@ -26,8 +26,12 @@ const (
 
 // server gives one listener's server its bounds.
 func (s *Server) server(handler http.Handler) *http.Server {
+	if s.TLS != nil {
+		handler = answering(handler)
+	}
 	return &http.Server{
 		Handler:           handler,
+		ConnContext:       underTLS,
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
