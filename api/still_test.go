@@ -2,8 +2,11 @@ package api_test
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +26,32 @@ func (h *house) rights(headers ...string) (now api.Rights) {
 		h.t.Fatal(w.Code, w.Body)
 	}
 	return now
+}
+
+// While the database is away, what reads may be asked again; what a service may have done may
+// not: its answer is told as one that did not come.
+func TestStillWithoutTheDatabase(t *testing.T) {
+	h := newHouse(t)
+	told := h.rights("Authorization", "Bearer "+h.live("tor", "nordlys", everything).access)
+	api.Break(h.server)
+	for same, want := range map[bool]int{true: 503, false: 502} {
+		if f, _ := api.Told(h.server.Still(t.Context(), told, same)); f.Status != want || strings.Contains(f.Description, "Try again") != same {
+			t.Errorf("the same right %t: %d %s", same, f.Status, f.Description)
+		}
+	}
+}
+
+// A service that fails in a change may have made it: nobody is told to ask again.
+func TestNoAnswer(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		done   bool
+		status int
+	}{{io.EOF, false, 502}, {io.EOF, true, 502}, {os.ErrDeadlineExceeded, false, 504}, {os.ErrDeadlineExceeded, true, 504}} {
+		if f := api.NoAnswer(c.err, c.done); f.Status != c.status || strings.Contains(f.Description, "Try again") == c.done {
+			t.Errorf("%v, done %t: %d %s", c.err, c.done, f.Status, f.Description)
+		}
+	}
 }
 
 // Who was told of a right hears when it has ended, and, where that matters, when it

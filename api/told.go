@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"errors"
+	"net"
 	"reflect"
 	"time"
 
@@ -74,13 +76,33 @@ func (r Rights) Outlasting() Rights {
 // ErrChanged is a right that is another one than a service was told of.
 var ErrChanged = &Fault{Status: 503, Code: "temporarily_unavailable", Description: "What this credential may do has changed while the request was answered. Try again."}
 
+// errUntold is an answer that nobody can find the right to, of a service that may have done
+// what was asked: a client that is told 503 would ask for it again.
+var errUntold = &Fault{Status: 502, Code: "bad_gateway", Description: "The service has answered, and the answer cannot be given now. What was asked may have been done."}
+
+// NoAnswer is what is told of a service that fails. done says that it may have done what was
+// asked, which is no question alone.
+func NoAnswer(err error, done bool) *Fault {
+	f := &Fault{Status: 502, Code: "bad_gateway", Description: "The service does not answer now. Try again."}
+	if done {
+		f.Description = "The service does not answer now. What was asked may have been done."
+	}
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		f.Status, f.Code = 504, "gateway_timeout"
+	}
+	return f
+}
+
 // Still asks whether the right of which a service was told still stands (decision
-// B7) and, where it has to be the same, is what the service was told. The error is
-// what [Told] knows.
+// B7) and, where it has to be the same, is what the service was told: it need not be for
+// what a service has changed. The error is what [Told] knows.
 func (s *Server) Still(ctx context.Context, told Rights, same bool) error {
 	now, err := s.stand(ctx, told.Actor)
-	if err == nil && same {
-		err = s.unchanged(told, now)
+	switch {
+	case err != nil && err != ErrEnded && !same:
+		return errUntold
+	case err == nil && same:
+		return s.unchanged(told, now)
 	}
 	return err
 }

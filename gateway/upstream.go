@@ -125,10 +125,11 @@ func (u *Upstream) Handler() http.Handler {
 				if why := context.Cause(ctx); why != nil { // which HTTP/2 does not say
 					err = why
 				}
-				if !neverSent(err) {
+				sent := !neverSent(err)
+				if sent {
 					of.deed.Unanswered()
 				}
-				u.failed(w, r, err)
+				u.failed(w, r, err, sent && !of.reads())
 			},
 		}
 		proxy.ModifyResponse = func(a *http.Response) (err error) {
@@ -328,8 +329,9 @@ func neverSent(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// failed answers for a service that does not: what is wrong is in the log.
-func (u *Upstream) failed(w http.ResponseWriter, r *http.Request, err error) {
+// failed answers for a service that does not: what is wrong is in the log. done says that it
+// may have done what was asked.
+func (u *Upstream) failed(w http.ResponseWriter, r *http.Request, err error, done bool) {
 	if ended, ok := errors.AsType[over](err); ok {
 		u.API.Fail(w, r, ended.error)
 		return
@@ -345,10 +347,5 @@ func (u *Upstream) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if u.Log != nil {
 		u.Log.WarnContext(r.Context(), "the service behind does not answer", "request_id", w.Header().Get("X-Request-Id"), "err", err)
 	}
-	f := &api.Fault{Status: 502, Code: "bad_gateway", Description: "The service does not answer now. Try again."}
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
-		f.Status, f.Code = 504, "gateway_timeout"
-	}
-	u.API.Answer(w, f)
+	u.API.Answer(w, api.NoAnswer(err, done))
 }

@@ -575,6 +575,18 @@ func TestUpstreamFaults(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a change that may have been made", func(t *testing.T) {
+		for _, c := range []struct {
+			method string
+			change func(*Upstream, *httptest.Server)
+			again  bool
+		}{{"POST", nil, false}, {"DELETE", nil, false}, {"GET", nil, true}, {"POST", to(dead.Addr().String()), true}} {
+			b := newBehind(t, answers(""), c.change)
+			if said := text(t, b.call(c.method, "/api/v5/notes", nil)); strings.Contains(said, "Try again") != c.again {
+				t.Errorf("%s: %s", c.method, said)
+			}
+		}
+	})
 	t.Run("a client that stops sending", func(t *testing.T) {
 		b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
 			if _, err := io.Copy(io.Discard, r.Body); err == nil {

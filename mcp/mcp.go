@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -25,6 +24,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // Server is the proxy. Its fields do not change once it answers.
@@ -319,6 +319,8 @@ func (x *exchange) fail(err error) {
 		answerJSON(x.w, e.status, refuse([]byte("null"), e.code, e.text))
 	case errors.As(err, &f):
 		x.s.API.Fail(x.w, x.r, f)
+	case errors.Is(err, store.ErrUnavailable): // which is not the service
+		x.s.API.Fail(x.w, x.r, err)
 	default:
 		x.bad(err)
 	}
@@ -326,12 +328,8 @@ func (x *exchange) fail(err error) {
 
 // bad answers for a service that does not: what is wrong is in the log.
 func (x *exchange) bad(err error) {
-	f := &api.Fault{Status: 502, Code: "bad_gateway", Description: "The service does not answer now. Try again."}
-	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
-		f.Status, f.Code = 504, "gateway_timeout"
-	}
 	x.warn(err)
-	x.s.API.Answer(x.w, f)
+	x.s.API.Answer(x.w, api.NoAnswer(err, !x.reads() && !neverSent(err)))
 }
 
 func (x *exchange) warn(err error) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -22,6 +23,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/api/apitest"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -634,6 +636,34 @@ func TestServiceTakesNothing(t *testing.T) {
 	token, _ := h.live("ada", everything)
 	if a := h.send("POST", token, call("x")); a.StatusCode != 504 || !strings.Contains(h.log.String(), "takes nothing") {
 		t.Errorf("%d %s, log %s", a.StatusCode, a.body, h.log)
+	}
+}
+
+// A database that is away is not the service's fault, and a call that the service may have
+// done is not to be asked for again.
+func TestFaultsAreTheirOwn(t *testing.T) {
+	h := newHouse(t, nil)
+	look, pay := Message{Method: "resources/read", Resource: "a:b"}, Message{Method: "tools/call", Tool: "pay", Reads: Changes}
+	for _, c := range []struct {
+		message Message
+		err     error
+		status  int
+		again   bool
+	}{
+		{look, fmt.Errorf("sql: %w", store.ErrUnavailable), 503, true},
+		{look, io.EOF, 502, true},
+		{pay, io.EOF, 502, false},
+		{pay, &net.OpError{Op: "dial", Err: io.EOF}, 502, true},
+	} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("POST", "/api/v5/mcp", nil)
+		x := &exchange{s: h.proxy, r: r, w: api.NewLasting(w, r, pieceTimeout), messages: []Message{c.message}}
+		x.fail(c.err)
+		if said := w.Body.String(); w.Code != c.status || strings.Contains(said, "Try again") != c.again {
+			t.Errorf("%v: %d %s", c.err, w.Code, said)
+		}
+	}
+	if log := h.log.String(); strings.Contains(log, "sql") {
+		t.Errorf("log: %s", log)
 	}
 }
 
