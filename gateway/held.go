@@ -54,6 +54,14 @@ func (t *told) given() api.Rights {
 	return t.rights.Outlasting()
 }
 
+// again is answers where the right was asked so long ago.
+func (t *told) again(each time.Duration) error {
+	if time.Since(*t.asked.Load()) < each {
+		return nil
+	}
+	return t.answers()
+}
+
 func (t *told) reads() bool {
 	return t.request.Method == http.MethodGet || t.request.Method == http.MethodHead
 }
@@ -132,8 +140,8 @@ type lengthy struct {
 
 func (b *lengthy) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if n > 0 && time.Since(*b.told.asked.Load()) >= b.each {
-		if err := b.told.answers(); err != nil {
+	if n > 0 {
+		if err := b.told.again(b.each); err != nil {
 			return 0, err
 		}
 	}

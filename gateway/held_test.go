@@ -176,6 +176,31 @@ func TestUpstreamAnswersWhileTheRightStands(t *testing.T) {
 	}
 }
 
+// A short answer goes on when its end has come: the right is asked then, too.
+func TestTheEndOfAShortAnswer(t *testing.T) {
+	var b *behind
+	b = newBehind(t, nil, func(u *Upstream, _ *httptest.Server) {
+		u.each, u.to = time.Nanosecond, tripper(func(*http.Request) (*http.Response, error) {
+			body := io.MultiReader(strings.NewReader("secret"), ending(func() error { return ends[0].end(t.Context(), b) }))
+			return &http.Response{StatusCode: 200, ContentLength: 6, Header: http.Header{}, Body: io.NopCloser(body)}, nil
+		})
+	})
+	a := b.call("GET", "/api/v5/notes", nil)
+	if said := text(t, a); a.StatusCode != ends[0].status {
+		t.Errorf("%d %s, want %d", a.StatusCode, said, ends[0].status)
+	}
+}
+
+// ending is the end of a body, at which something happens.
+type ending func() error
+
+func (e ending) Read([]byte) (int, error) {
+	if err := e(); err != nil {
+		return 0, err
+	}
+	return 0, io.EOF
+}
+
 // A change that began in time is told although its token has expired meanwhile, also while
 // its answer goes on: a client that hears of the token alone would send it again (decision
 // V15). What reads is not, and a change of which the last byte comes later does not happen.

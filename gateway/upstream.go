@@ -137,7 +137,9 @@ func (u *Upstream) Handler() http.Handler {
 			case err != nil:
 			case a.ContentLength >= 0 && a.ContentLength <= short:
 				late.Reset(wait)
-				proxy.FlushInterval, err = 0, readWhole(a)
+				if proxy.FlushInterval, err = 0, readWhole(a); err == nil { // over HTTP/2 its end may come long after the last of it
+					err = of.again(cmp.Or(u.each, askedAgain))
+				}
 			default:
 				u.Streams.Watch(place)
 			}
