@@ -15,9 +15,12 @@ import (
 func answering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(quietKey{}).(*quietConn); ok {
+			if r.ProtoMajor == 2 && r.ContentLength == 0 && r.Header["Content-Length"] == nil { // with a length of 0, its end may be still to come
+				r.Body = http.NoBody // which HTTP/2 leaves to be read
+			}
 			b := &wholeBody{ReadCloser: r.Body, of: c}
 			defer b.over()
-			if r.ContentLength == 0 {
+			if r.Body == http.NoBody {
 				b.whole()
 			} else {
 				r.Body = b

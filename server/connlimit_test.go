@@ -175,13 +175,31 @@ func TestConnLimitUnderTLS(t *testing.T) {
 func TestAnswering(t *testing.T) {
 	c := &quietConn{}
 	var rest io.Reader
-	for body, want := range map[string][2]int32{"": {1, 1}, "x": {0, 1}} {
-		r := httptest.NewRequest("POST", "/", strings.NewReader(body))
+	for _, tt := range []struct {
+		body   string
+		length int64
+		header []string
+		want   [2]int32
+	}{
+		{"x", 1, []string{"1"}, [2]int32{0, 1}},
+		{"x", -1, nil, [2]int32{0, 1}},
+		{"", 0, nil, [2]int32{1, 1}},
+		{"", 0, []string{"0"}, [2]int32{0, 1}},
+	} {
+		body, want := tt.body, tt.want
+		r := httptest.NewRequest("POST", "/", io.NopCloser(strings.NewReader(body))) // HTTP/2 gives one always
+		r.ProtoMajor, r.ContentLength = 2, tt.length
+		if tt.header != nil {
+			r.Header["Content-Length"] = tt.header
+		}
 		r = r.WithContext(context.WithValue(r.Context(), quietKey{}, c))
 		func() {
 			defer func() { _ = recover() }()
 			answering(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				before := c.answering.Load()
+				if (r.Body == http.NoBody) != (before == 1) {
+					t.Errorf("%q, length %d %v: the body is %T", body, tt.length, tt.header, r.Body)
+				}
 				rest = r.Body
 				for range 2 {
 					_, _ = io.Copy(io.Discard, r.Body)
