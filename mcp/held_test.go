@@ -305,7 +305,7 @@ func TestStreamsThatNobodyReads(t *testing.T) {
 // So many requests are under way at once, of one approval and of all (decision V15).
 func TestBoundsOfStreams(t *testing.T) {
 	service := newWaiting("text/event-stream")
-	h := newHouse(t, service, func(h *house) { h.proxy.Streams = NewStreams(h.proxy.API, MaxOfOne+2, 0) })
+	h := newHouse(t, service, func(h *house) { h.proxy.Streams.Most = MaxOfOne + 2 })
 	token, _ := h.live("ada", everything)
 	other, _ := h.live("ada", everything)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -334,6 +334,11 @@ func TestBoundsOfStreams(t *testing.T) {
 	for {
 		if a := h.open(t.Context(), "GET", token, nil); a.StatusCode == 200 {
 			break // each is counted out when the proxy has seen its end
+		}
+	}
+	for most, want := range map[int][2]int{0: {MaxStreams, MaxOfOne}, 1: {1, 4}, 100: {100, 25}, 1 << 20: {1 << 20, MaxOfOne}} { // nobody shuts all others out
+		if s := NewStreams(h.api, most, 0); s.Most != want[0] || s.OfOne != want[1] {
+			t.Errorf("of %d: %d, and %d of one", most, s.Most, s.OfOne)
 		}
 	}
 }

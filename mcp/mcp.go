@@ -55,7 +55,8 @@ const (
 	DefaultWait    = 5 * time.Minute
 	DefaultMaxBody = 4 << 20
 	MaxStreams     = 10_000 // of a node (decision V15)
-	MaxOfOne       = 64     // of an approval or API key
+	MaxOfOne       = 64     // of an approval or API key, and no more than a quarter of the node's
+	leastOfOne     = 4      // which a client needs that listens, calls and answers
 
 	heldOfOne = 8  // of the longest bodies, in memory for one approval or API key
 	heldOfAll = 64 // on a node
@@ -70,7 +71,8 @@ const (
 // DefaultMaxBody.
 func NewStreams(a *api.Server, most int, maxBody int64) *api.Streams {
 	body := int(cmp.Or(maxBody, DefaultMaxBody))
-	return &api.Streams{API: a, Most: cmp.Or(most, MaxStreams), OfOne: MaxOfOne, Held: heldOfAll * body, HeldOfOne: heldOfOne * body}
+	most = cmp.Or(most, MaxStreams)
+	return &api.Streams{API: a, Most: most, OfOne: max(leastOfOne, min(MaxOfOne, most/4)), Held: heldOfAll * body, HeldOfOne: heldOfOne * body}
 }
 
 // Handler serves requests that carry an actor.
