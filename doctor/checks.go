@@ -61,7 +61,7 @@ func one(f func(*Examination) Finding) func(*Examination) []Finding {
 func configured(f func(*Examination) Finding) func(*Examination) []Finding {
 	return func(d *Examination) []Finding {
 		if d.ConfigErr != nil {
-			return nil
+			return d.noConfiguration()
 		}
 		return []Finding{f(d)}
 	}
@@ -71,14 +71,33 @@ func configured(f func(*Examination) Finding) func(*Examination) []Finding {
 func served(f func(*Examination) Finding) func(*Examination) []Finding {
 	return func(d *Examination) []Finding {
 		if d.StatusErr != nil {
-			return nil
+			return d.noServer()
 		}
 		return []Finding{f(d)}
 	}
 }
 
+// noConfiguration says why what needs a valid configuration is not judged; it is none that dev's
+// server needs.
+func (d *Examination) noConfiguration() []Finding {
+	f := d.checkConfiguration()
+	f.Name = "configuration"
+	return []Finding{f}
+}
+
+// noServer says why what only the server can tell is not judged.
+func (d *Examination) noServer() []Finding {
+	f := d.checkServer()
+	f.Name = "server"
+	return []Finding{f}
+}
+
+// eachBase judges each base URL, of which none is known without a configuration.
 func eachBase(f func(*asked) Finding) func(*Examination) []Finding {
 	return func(d *Examination) (all []Finding) {
+		if len(d.bases) == 0 && d.ConfigErr != nil {
+			return d.noConfiguration()
+		}
 		for _, a := range d.bases {
 			all = append(all, f(a))
 		}
@@ -86,16 +105,14 @@ func eachBase(f func(*asked) Finding) func(*Examination) []Finding {
 	}
 }
 
-// ifAnswered is for what needs an answer; that there is none is said once.
+// ifAnswered is for what needs an answer.
 func ifAnswered(f func(*asked) Finding) func(*Examination) []Finding {
-	return func(d *Examination) (all []Finding) {
-		for _, a := range d.bases {
-			if a.err == nil {
-				all = append(all, f(a))
-			}
+	return eachBase(func(a *asked) Finding {
+		if a.err != nil {
+			return a.unreached()
 		}
-		return all
-	}
+		return f(a)
+	})
 }
 
 func (d *Examination) checkConfiguration() Finding {
@@ -165,11 +182,13 @@ func (d *Examination) checkServer() Finding {
 }
 
 func (d *Examination) checkDatabase() []Finding {
-	if d.StatusErr == nil {
+	switch {
+	case d.StatusErr == nil && d.ConfigErr != nil && !d.Dev && d.Operator == "": // the configured one was not looked at
+		return append(d.noConfiguration(), d.judgeDatabase())
+	case d.StatusErr == nil:
 		return append([]Finding{d.judgeDatabase()}, d.beside...)
-	}
-	if d.ConfigErr != nil {
-		return nil
+	case d.ConfigErr != nil:
+		return append(d.noConfiguration(), d.noServer()...)
 	}
 	text, err := Database(context.Background(), d.Checked)
 	if err != nil {
@@ -181,7 +200,9 @@ func (d *Examination) checkDatabase() []Finding {
 func (d *Examination) judgeDatabase() Finding {
 	where, postgres := "in memory", false
 	switch {
-	case d.ConfigErr != nil || d.Status.Bytes == 0:
+	case d.ConfigErr != nil && d.Status.Bytes > 0:
+		where = "of " + d.Server
+	case d.Status.Bytes == 0:
 	case d.Checked.Postgres != "":
 		where, postgres = "postgres", true
 		d.Status.Integrity = "left to pg_amcheck" // which looks at it
@@ -224,9 +245,13 @@ const mostSkew = 30 * time.Second
 func (d *Examination) checkClock() (all []Finding) {
 	if d.StatusErr == nil {
 		all = append(all, judgeClock("the server's clock", time.Unix(d.Status.Now, 0), d.Now))
+	} else {
+		all = d.noServer()
 	}
 	for _, a := range d.bases {
-		if !a.date.IsZero() {
+		if a.err != nil {
+			all = append(all, a.unreached())
+		} else if !a.date.IsZero() {
 			all = append(all, judgeClock("the clock behind "+a.base, a.date, a.at))
 		}
 	}
@@ -296,11 +321,11 @@ func (d *Examination) checkOperatorListener() []Finding {
 	base, name, err := config.ParseBaseAnywhere(d.Operator)
 	switch at := d.Checked.Operator.Listen; {
 	case d.Operator != "" && err != nil:
-		return nil // the server's line says it
+		return d.noServer() // it cannot be asked
 	case d.Operator != "" && base != own:
 		return []Finding{d.judgeWay(base, name)}
 	case d.ConfigErr != nil:
-		return nil
+		return d.noConfiguration()
 	case at == "off":
 		return []Finding{found("off")}
 	case d.Checked.Password == "":
@@ -483,7 +508,9 @@ func (a *asked) unreached() Finding {
 	case errors.As(a.err, &certificate):
 		hint = "look at the certificate: its name, its end, its chain, and whether this machine trusts who issued it"
 	}
-	return failed(hint, "%s does not answer: %v", a.base, a.err)
+	f := failed(hint, "%s does not answer: %v", a.base, a.err)
+	f.Name = "base-url"
+	return f
 }
 
 func (a *asked) checkMetadata() Finding {

@@ -106,7 +106,8 @@ type Status struct {
 	Unnamed  []rules.Unnamed         `json:"unnamed"`
 }
 
-// A check is one thing to judge. It gives no finding where it cannot be.
+// A check is one thing to judge. Where it cannot be, it gives the finding of the check that says
+// why: asked for alone, it would pass otherwise.
 type check struct {
 	name string
 	run  func(*Examination) []Finding
@@ -130,6 +131,7 @@ func Names() (all []string) {
 	return all
 }
 
+// Findings are those of all checks, or of only these, each once.
 func (d *Examination) Findings(only []string) (all []Finding) {
 	for _, k := range checks {
 		if len(only) > 0 && !slices.ContainsFunc(only, k.is) {
@@ -139,7 +141,9 @@ func (d *Examination) Findings(only []string) (all []Finding) {
 			if f.Name == "" {
 				f.Name = k.name
 			}
-			all = append(all, f)
+			if !slices.Contains(all, f) {
+				all = append(all, f)
+			}
 		}
 	}
 	return all

@@ -1,12 +1,14 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +65,51 @@ func TestDoctorOnRefreshTokens(t *testing.T) {
 		if len(all) != 1 || all[0].Result+" "+all[0].Text != tt.want {
 			t.Errorf("%v, strict %v: %+v, want %q", tt.after, tt.strict, all, tt.want)
 		}
+	}
+}
+
+// A check that cannot be made is none that passes: asked for alone, it says what is in its way.
+func TestDoctorOnOneCheckThatCannotBe(t *testing.T) {
+	broken := func(d *Examination) {
+		d.Loaded, d.Checked, d.bases, d.ConfigErr = config.Loaded{}, config.Checked{}, nil, fault.BadConfig("", "broken")
+	}
+	silent := func(d *Examination) {
+		d.Status, d.StatusErr, d.Missing = Status{}, fault.CannotOpen("", "silent"), []string{Unanswered}
+	}
+	unreached := func(d *Examination) {
+		d.bases = []*asked{{base: "https://app.example", err: errors.New("unreached")}}
+	}
+	for name, tt := range map[string]struct {
+		hurt []func(*Examination)
+		pass string // which are judged all the same, with commas
+	}{
+		"configuration": {[]func(*Examination){broken}, "server,clock,client-address,expired-rows,backup,version"},
+		"server": {[]func(*Examination){silent}, "configuration,secret-key,data-directory,database,base-url,resources,challenge," +
+			"upstream,mcp-upstream,paths,preview,provider,handoff,mail,operator-listener,limits,refresh-tokens,version"},
+		"base URL": {[]func(*Examination){unreached}, "configuration,secret-key,data-directory,server,database,client-address,upstream,mcp-upstream,paths," +
+			"preview,rules,provider,handoff,mail,operator-listener,limits,refresh-tokens,expired-rows,backup,version"},
+		"all": {[]func(*Examination){broken, silent}, "version"},
+	} {
+		d := healthy(t)
+		for _, hurt := range tt.hurt {
+			hurt(d)
+		}
+		var pass []string
+		for _, only := range Names() {
+			if !slices.ContainsFunc(d.Findings([]string{only}), func(f Finding) bool { return f.Result == "fail" }) {
+				pass = append(pass, only)
+			}
+		}
+		if got := strings.Join(pass, ","); got != tt.pass {
+			t.Errorf("%s: these pass:\n%s, want\n%s", name, got, tt.pass)
+		}
+		if lines := d.Findings(nil); len(tt.hurt) != len(slices.DeleteFunc(lines, func(f Finding) bool { return f.Result != "fail" })) {
+			t.Errorf("%s: told more than once: %+v", name, lines)
+		}
+	}
+	d := healthy(t)
+	if broken(d); !strings.HasPrefix(d.judgeDatabase().Text, "of http://127.0.0.1:8081, ") {
+		t.Errorf("the database of a server whose configuration is not known: %+v", d.judgeDatabase())
 	}
 }
 
@@ -213,19 +260,19 @@ func TestDoctorOfAnotherServer(t *testing.T) {
 		{"https://operators.example/", "ok", "https://operators.example, over TLS", false},
 		{"http://operators.example", "warn", "http://operators.example is asked in clear", false},
 		{"http://operators.example:8081", "warn", "http://operators.example:8081 is asked in clear", true},
-		{"nothing", "", "", false},
-		{"nothing", "", "", true},
-		{"", "", "", true},
+		{"nothing", "fail", "not a URL", false},
+		{"nothing", "fail", "not a URL", true},
+		{"", "fail", "broken", true},
 		{"", "warn", ":8081 can be reached from other machines", false},
 	} {
 		d := healthy(t)
 		if d.Operator, d.Checked.Operator.Listen = tt.operator, ":8081"; tt.broken {
 			d.Checked, d.ConfigErr = config.Checked{}, fault.BadConfig("", "broken")
 		}
-		var f Finding
-		if all := d.Findings([]string{"operator-listener"}); len(all) > 0 {
-			f = all[0]
+		if tt.operator == "nothing" {
+			d.StatusErr, d.Missing = fault.WrongUse("", "not a URL"), []string{Unanswered}
 		}
+		f := d.Findings([]string{"operator-listener"})[0]
 		if f.Result != tt.result || !strings.HasPrefix(f.Text, tt.text) {
 			t.Errorf("%s, configuration broken: %t: %+v, want %s %q", tt.operator, tt.broken, f, tt.result, tt.text)
 		}

@@ -79,6 +79,9 @@ func (d *Examination) askOutside(ctx context.Context) {
 // probed gives what was found of the others of one kind.
 func probed(name string) func(*Examination) []Finding {
 	return func(d *Examination) (all []Finding) {
+		if d.ConfigErr != nil {
+			return d.noConfiguration()
+		}
 		for _, p := range d.outside {
 			if p.check == name {
 				all = append(all, p.found)

@@ -11,13 +11,15 @@ const mostUnnamed = 20
 
 // checkRules is doctor's: who decides, and what was denied for want of a rule.
 func (d *Examination) checkRules() (all []Finding) {
-	if d.ConfigErr == nil {
+	if d.ConfigErr != nil {
+		all = d.noConfiguration()
+	} else {
 		for _, warning := range d.Checked.RuleWarnings() {
 			all = append(all, warned("see docs/integrating.md, Rules", "%s", warning))
 		}
 	}
 	if d.StatusErr != nil {
-		return all
+		return append(all, d.noServer()...)
 	}
 	unnamed := d.Status.Unnamed
 	for _, one := range unnamed[:min(len(unnamed), mostUnnamed)] {

@@ -50,7 +50,8 @@ said of the database is what that server says then. It also asks
 api.upstream, mcp.upstream and service.preview_url, each OpenID provider, the hand-off
 and the mail server, changes and sends nothing there, and follows no redirect; --only
 provider means all of them. A preview is asked about nobody. With --only server it asks
-the running server alone, for probes of containers.
+the running server alone, for probes of containers. A check of --only that cannot be
+made, for want of a configuration, the server or a base URL, fails by saying so.
 
 With --url it looks at that alone, without a configuration: an MCP endpoint, an API or
 an issuer, of whomever, as an assistant meets it. Each line is one requirement, with
