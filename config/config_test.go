@@ -134,7 +134,7 @@ func TestDatabaseURLFile(t *testing.T) {
 		"empty":          {write(t, "empty.url", "\n", 0o600), "has not one line"},
 		"two lines":      {write(t, "two.url", "postgres://gk:hush@db.example/gk\nx", 0o600), "has not one line"},
 		"no URL":         {write(t, "no.url", "postgres://gk:hush@[h/d", 0o600), "database.url_file: "},
-		"a folder":       {t.TempDir(), "not a small file"},
+		"a folder":       {t.TempDir(), "not a regular file"},
 	} {
 		c := Checked{Config: Config{Database: Database{URLFile: bad.file}}}
 		text, code := refused(t, c.CheckDatabase())

@@ -34,7 +34,7 @@ func readSecret(what, name, hint string) ([]byte, error) {
 	case err != nil:
 		return nil, fault.BadConfig(ifDenied(err, hint), "%s: %v", what, err)
 	case !info.Mode().IsRegular() || info.Size() > mostSecret:
-		return nil, fault.BadConfig(hint, "%s: %s is not a small file", what, name)
+		return nil, fault.BadConfig(hint, "%s: %s is not a regular file of at most 64 KiB", what, name)
 	case open(info, os.Getegid()):
 		return nil, fault.BadConfig("chmod 600 "+name, "%s: others than its owner may read %s (mode %04o)", what, name, info.Mode().Perm())
 	}

@@ -26,10 +26,14 @@ import (
 
 // Unpack copies a backup into a new file, which is its owner's alone, and
 // unpacks it when it is compressed by gzip. ErrLogBeside refuses the file of a database
-// whose last writes are in other files: a backup has everything in one.
+// whose last writes are in other files: a backup has everything in one. What is no regular
+// file is refused: a FIFO keeps whoever opens it waiting, and cannot be read twice.
 func Unpack(from, to string) error {
 	if err := refuseBeside(from); err != nil {
 		return err
+	}
+	if info, err := os.Stat(from); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("backup: %s: %w: it is not a regular file", from, schema.ErrForeign)
 	}
 	in, err := os.Open(from)
 	if err != nil {
