@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,22 +20,23 @@ import (
 // Database says of the configured database what serve would find: a
 // fault.Error where it would not start.
 func Database(ctx context.Context, c config.Checked) (string, error) {
-	text, err := inspect(ctx, c)
+	text, _, err := inspect(ctx, c)
 	if _, said := errors.AsType[*fault.Error](err); err == nil || said {
 		return text, err
 	}
 	return "", server.OpenError(err)
 }
 
-// inspect is Database with the store's errors.
-func inspect(ctx context.Context, c config.Checked) (string, error) {
+// inspect is Database with the store's errors. It says too whether there is nothing in it yet.
+func inspect(ctx context.Context, c config.Checked) (text string, empty bool, err error) {
 	if c.Postgres != "" {
-		text, _, err := store.InspectURL(ctx, c.Postgres, c.Ring)
-		return text, err
+		text, has, err := store.InspectURL(ctx, c.Postgres, c.Ring)
+		return text, err == nil && has.Version == 0, err
 	}
 	info, err := store.Inspect(ctx, c.Path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrEmpty) {
-		return newDatabase(c.Path)
+		text, err := newDatabase(c.Path)
+		return text, true, err
 	}
 	if err == nil {
 		err = errors.Join(info.CheckKeys(c.Ring), info.CheckSchema())
@@ -43,9 +45,9 @@ func inspect(ctx context.Context, c config.Checked) (string, error) {
 		err = writable(c.Path)
 	}
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	return fmt.Sprintf("sqlite %s, schema %d, %s", c.Path, info.Schema, terminal.Size(info.Bytes)), nil
+	return fmt.Sprintf("sqlite %s, schema %d, %s", c.Path, info.Schema, terminal.Size(info.Bytes)), false, nil
 }
 
 // newDatabase says whether there can be one.
@@ -91,18 +93,25 @@ func writable(path string) error {
 func examineRunning(ctx context.Context, c config.Checked) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, outsideWithin)
 	defer cancel()
-	if _, err := os.Stat(c.Path); c.Postgres == "" && errors.Is(err, fs.ErrNotExist) {
+	text, empty, err := inspect(ctx, c)
+	if empty {
+		what := c.Path + " is not there, or empty"
+		if c.Postgres != "" {
+			what = text
+		}
 		return []Finding{failed("compare database.url with what the server was started with, before it is restarted",
-			"%s is not there: the server that answers works on another database, or somebody has removed it", c.Path)}
+			"%s: the server that answers works on another database, or somebody has removed it", what)}
 	}
-	_, err := inspect(ctx, c)
 	_, folder := errors.AsType[*fault.Error](err)
 	switch {
 	case err == nil, folder, errors.Is(err, store.ErrSchema): // data-directory has the folder, and the server its schema
 		return nil
 	case errors.Is(err, fs.ErrPermission):
 		return []Finding{warned("run doctor as the user who runs serve", "this user cannot work on the configured database, which was not examined whole: %v", err)}
-	case ctx.Err() != nil, errors.Is(err, store.ErrDatabase):
+	case errors.Is(err, store.ErrDatabase):
+		f := failedBy(server.OpenError(err)) // with what mends it, where the store knows
+		return []Finding{warned(cmp.Or(f.Fix, "see that this machine reaches it"), "the configured database was not examined from here: %s", f.Text)}
+	case ctx.Err() != nil:
 		return []Finding{warned("see that this machine reaches it", "the configured database was not examined from here: %v", err)}
 	}
 	f := failedBy(server.OpenError(err))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/store/pgtest"
 )
 
 // working is a configuration whose database a server works on.
@@ -34,7 +35,13 @@ func TestDoctorLooksBesideTheServer(t *testing.T) {
 	}{
 		"as it should be": {func(*testing.T, *Examination) {}, ""},
 		"another database": {func(_ *testing.T, d *Examination) { d.Checked.Path += ".other" },
-			"fail .other is not there: the server that answers works on another database"},
+			"fail .other is not there, or empty: the server that answers works on another database"},
+		"an empty file in its place": {func(t *testing.T, d *Examination) {
+			d.Checked.Path += ".other"
+			if err := os.WriteFile(d.Checked.Path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "fail .other is not there, or empty: the server that answers works on another database"},
 		"something else in its place": {func(t *testing.T, d *Examination) { d.Checked.Path = d.Checked.SecretKeyFile },
 			"fail the server could not be restarted: database: /secret.key: not a database of Grantkeeper"},
 		"another key": {func(t *testing.T, d *Examination) {
@@ -68,6 +75,30 @@ func TestDoctorLooksBesideTheServer(t *testing.T) {
 				t.Errorf("the lines are %+v", d.checkDatabase())
 			}
 		})
+	}
+}
+
+// The same on PostgreSQL, of which the store says what mends it.
+func TestDoctorLooksBesideTheServerOnPostgres(t *testing.T) {
+	pg, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err, "- run scripts/setup-debian.sh")
+	}
+	t.Cleanup(func() { pg.Stop() })
+	empty, err := pg.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := healthy(t).Checked
+	for name, want := range map[string]string{
+		empty:    "fail the tables are made at the first start: the server that answers works on another database",
+		"absent": "warn make it: createdb --encoding UTF8 --template template0 absent",
+	} {
+		c.Path, c.Postgres = "", pg.URL(name)
+		all := examineRunning(t.Context(), c)
+		if len(all) != 1 || all[0].Result != strings.Fields(want)[0] || !strings.Contains(all[0].Text+all[0].Fix, want[len("fail "):]) {
+			t.Errorf("%s: %+v, want %q", name, all, want)
+		}
 	}
 }
 
