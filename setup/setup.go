@@ -99,6 +99,15 @@ func (o *Options) Write() (w Written, err error) {
 			keep = true
 		}
 	}
+	if behind.Service != "" { // first: with it alone, init can be run once more
+		if err := makeKey(o.Behind.KeyFile); err != nil {
+			return w, err
+		}
+	}
+	write := config.WriteNew
+	if o.Force {
+		write = writeOver
+	}
 	for _, f := range []struct {
 		name string
 		mode os.FileMode
@@ -111,19 +120,23 @@ func (o *Options) Write() (w Written, err error) {
 		if f.name == key && keep {
 			continue
 		}
-		if o.Force {
-			os.Remove(f.name) // what cannot be removed cannot be written
-		}
-		if err := config.WriteNew(f.name, f.mode, []byte(f.text)); err != nil {
+		if err := write(f.name, f.mode, []byte(f.text)); err != nil {
 			return w, fault.CannotOpen("run it as a user who may, or choose --dir", "%v", err)
 		}
 	}
-	if behind.Service != "" {
-		if err := makeKey(o.Behind.KeyFile); err != nil {
-			return w, err
+	return Written{file, key, password, o.Behind.KeyFile, o.Database, keep}, nil
+}
+
+// writeOver puts a file in the place of the one that is there, which stays where that fails.
+func writeOver(name string, mode os.FileMode, content []byte) error {
+	part := name + "." + rand.Text()
+	err := config.WriteNew(part, mode, content)
+	if err == nil {
+		if err = os.Rename(part, name); err != nil {
+			os.Remove(part)
 		}
 	}
-	return Written{file, key, password, o.Database, keep}, nil
+	return err
 }
 
 // OneDatabase refuses two flags that say where the database is; data is one of them.
@@ -220,8 +233,9 @@ type Written struct {
 	Config       string `json:"config"`
 	SecretKey    string `json:"secret_key_file"`
 	PasswordFile string `json:"password_file"`
-	Database     string `json:"database"` // its URL, without a password
-	KeyKept      bool   `json:"key_kept"` // it was there
+	ServiceKey   string `json:"service_key_file,omitempty"` // there is a service behind
+	Database     string `json:"database"`                   // its URL, without a password
+	KeyKept      bool   `json:"key_kept"`                   // it was there
 }
 
 // String says what is where, and the commands to go on with as they are typed.
@@ -234,19 +248,23 @@ func (w Written) String() string {
 	if w.KeyKept {
 		was = " (it was there)"
 	}
-	widest := max(len(w.Config), len(w.SecretKey), len(w.PasswordFile))
+	widest := max(len(w.Config), len(w.SecretKey), len(w.PasswordFile), len(w.ServiceKey))
+	service := ""
+	if w.ServiceKey != "" {
+		service = fmt.Sprintf("  %-*s   signs what your service is told: it reads this too\n", widest, w.ServiceKey)
+	}
 	made := "The database " + strings.TrimPrefix(w.Database, "sqlite://") + " is made at the first start."
 	if !strings.HasPrefix(w.Database, "sqlite:") {
 		made = "The tables in " + w.Database + " are made at the first start; the database has to be there."
 	}
-	return fmt.Sprintf(writtenText, widest, w.Config, widest, w.SecretKey, was, widest, w.PasswordFile, made, with, with, with, with)
+	return fmt.Sprintf(writtenText, widest, w.Config, widest, w.SecretKey, was, widest, w.PasswordFile, service, made, with, with, with, with)
 }
 
 const writtenText = `Written:
   %-*s   the configuration
   %-*s   seals tokens: keep it, and keep it apart from backups of the database%s
   %-*s   the operators' password
-
+%s
 %s
 
 Next:
