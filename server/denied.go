@@ -29,8 +29,11 @@ func Denied(err error) error {
 		return fault.CannotOpen(fmt.Sprintf("As root: chown -R %s %s", ownerOf(dir), dir),
 			"database: cannot open %s: permission denied: it belongs to '%s', its folder to '%s'", at.Path, ownerOf(at.Path), ownerOf(dir))
 	}
-	return fault.CannotOpen(fmt.Sprintf("Run as the user '%s', or: chown -R %s %s", ownerOf(dir), SystemUser(), dir),
-		"database: cannot open %s: permission denied", name)
+	hint := fmt.Sprintf("Run as the user '%s', or: chown -R %s %s", ownerOf(dir), SystemUser(), dir)
+	if ownerOf(dir) == SystemUser() { // who has taken the right away from themselves
+		hint = "chmod -R u+rwX " + dir
+	}
+	return fault.CannotOpen(hint, "database: cannot open %s: permission denied", name)
 }
 
 // ownerOf is whose a file or folder is, by the machine's name for them.

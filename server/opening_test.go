@@ -12,15 +12,25 @@ import (
 	"github.com/grantkeeper/grantkeeper/fault"
 )
 
-// Whose a database is that this user may not open.
+// Whose a database is that this user may not open: to run as oneself mends nothing.
 func TestDenied(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"x.db", "x.db.lock", "x.db-wal"} {
-		err := OpenError(fmt.Errorf("database: %w", &fs.PathError{Op: "open", Path: filepath.Join(dir, name), Err: syscall.EACCES}))
-		var e *fault.Error
-		if !errors.As(err, &e) || e.Code != 4 || e.What != "database: cannot open "+dir+"/x.db: permission denied" ||
-			e.Hint != "Run as the user '"+SystemUser()+"', or: chown -R "+SystemUser()+" "+dir {
-			t.Errorf("%s: %+v", name, e)
+	other := "/" // root's
+	if os.Geteuid() == 0 {
+		other = t.TempDir()
+		if err := os.Chown(other, 54321, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for dir, hint := range map[string]string{
+		t.TempDir(): "chmod -R u+rwX ",
+		other:       "Run as the user '" + ownerOf(other) + "', or: chown -R " + SystemUser() + " ",
+	} {
+		for _, name := range []string{"x.db", "x.db.lock", "x.db-wal"} {
+			err := OpenError(fmt.Errorf("database: %w", &fs.PathError{Op: "open", Path: filepath.Join(dir, name), Err: syscall.EACCES}))
+			var e *fault.Error
+			if !errors.As(err, &e) || e.Code != 4 || e.What != "database: cannot open "+filepath.Join(dir, "x.db")+": permission denied" || e.Hint != hint+dir {
+				t.Errorf("%s: %+v", name, e)
+			}
 		}
 	}
 }
