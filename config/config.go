@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -422,12 +421,16 @@ func (l *Loaded) readFile(flag, env string) error {
 			name, must = n, true
 		}
 	}
-	text, err := os.ReadFile(name)
+	text, err := readRegular(name, mostConfiguration) // at a pipe a server that rereads it would wait, and mind no signal
 	if errors.Is(err, fs.ErrNotExist) && !must {
 		return nil
 	}
 	if err != nil {
-		return fault.BadConfig(ifDenied(err, "run: grantkeeper init"), "configuration: %v", err)
+		hint := "name the file: --config FILE"
+		if errors.Is(err, fs.ErrNotExist) {
+			hint = "run: grantkeeper init"
+		}
+		return fault.BadConfig(ifDenied(err, hint), "configuration: %v", err)
 	}
 	l.File = name
 	return l.decode(name, text)

@@ -14,6 +14,9 @@ import (
 // ten thousand tools may stand in comments.
 const mostText = 32 << 20
 
+// mostConfiguration bounds the configuration, which can have lists of organizations.
+const mostConfiguration = 64 << 20
+
 // openRegular opens a file that a setting names, to read. What is no regular file is refused:
 // a FIFO keeps whoever reads it waiting, and a device has no end.
 func openRegular(name string) (*os.File, error) {

@@ -62,7 +62,8 @@ func TestFilesOfSettingsAreRegular(t *testing.T) {
 			_, err := Load(write(t, "empty.toml", "", 0o600), []string{"GRANTKEEPER_LIMITER_URL_FILE=" + name}, nil)
 			return err
 		},
-		"rules": func(name string) error { _, err := ReadRules(name); return err },
+		"the configuration": func(name string) error { _, err := Load("", []string{"GRANTKEEPER_CONFIG=" + name}, nil); return err },
+		"rules":             func(name string) error { _, err := ReadRules(name); return err },
 	} {
 		if text, _ := refused(t, read(fifo)); !strings.Contains(text, fifo+": it is not a regular file") {
 			t.Errorf("%s: %s", name, text)

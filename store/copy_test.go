@@ -263,6 +263,18 @@ func TestCopyRefuses(t *testing.T) {
 	if text, _ := os.ReadFile(note.Path); string(text) != "a note" {
 		t.Errorf("the file is %q", text)
 	}
+	fifo, link := file(t), file(t) // never a device: a copy that removes what is there would remove the machine's
+	if err := errors.Join(syscall.Mkfifo(fifo.Path, 0o600), os.Symlink(fifo.Path, link.Path)); err != nil {
+		t.Fatal(err)
+	}
+	for _, odd := range []Place{fifo, link} {
+		if _, err := copies(t, from, odd); !errors.Is(err, ErrNotEmpty) {
+			t.Errorf("onto a FIFO: %v", err)
+		}
+		if info, err := os.Stat(odd.Path); err != nil || info.Mode().IsRegular() {
+			t.Errorf("the FIFO is gone: %v", err)
+		}
+	}
 	beside := file(t) // refreshes of a database that was there
 	if err := os.WriteFile(beside.Path+"-refreshes", []byte("a note"), 0o600); err != nil {
 		t.Fatal(err)

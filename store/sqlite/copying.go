@@ -147,7 +147,7 @@ func (s *copySide) clear(ctx context.Context) error {
 	if err := refuseParted(s.path); err != nil {
 		return err
 	}
-	if info, err := os.Stat(s.path); err == nil && info.Size() > 0 {
+	if info, err := os.Stat(s.path); err == nil && (info.Size() > 0 || !info.Mode().IsRegular()) {
 		if err := s.unfinished(ctx); !errors.Is(err, schema.ErrUnfinished) {
 			return err
 		}
