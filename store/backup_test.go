@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -424,6 +425,10 @@ func TestRestoreRefused(t *testing.T) {
 	if err := os.WriteFile(log+"-wal", []byte("something"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		name, from, to string
 		ring           *token.Ring
@@ -439,6 +444,7 @@ func TestRestoreRefused(t *testing.T) {
 		{"onto a live one", backup, h.path, h.ring, ErrInUse},
 		{"onto one that is there", backup, there, h.ring, ErrNotEmpty},
 		{"onto a log of writes", backup, log, h.ring, ErrNotEmpty},
+		{"onto a FIFO", backup, fifo, h.ring, ErrNotEmpty},
 		{"no file", filepath.Join(t.TempDir(), "none"), "", h.ring, os.ErrNotExist},
 	} {
 		to := tt.to

@@ -143,7 +143,7 @@ func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 	}
 	defer lock.Close()
 	for _, suffix := range []string{"", "-wal", "-journal", besideSuffix} {
-		if info, err := os.Lstat(o.To + suffix); err == nil && info.Size() > 0 {
+		if info, err := os.Lstat(o.To + suffix); err == nil && (info.Size() > 0 || !info.Mode().IsRegular()) {
 			return Restored{}, fmt.Errorf("database: %s: %w", o.To+suffix, engine.ErrNotEmpty)
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Restored{}, fmt.Errorf("database: %w", err)
