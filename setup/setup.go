@@ -94,6 +94,9 @@ func (o *Options) Write() (w Written, err error) {
 		}
 		if name == key {
 			if _, err := config.ReadKeys(key); err != nil { // it stays, and serve would refuse it
+				if e, ok := errors.AsType[*fault.Error](err); ok { // this is init
+					e.Hint = strings.Replace(e.Hint, "for a new installation: grantkeeper init", "for a new installation: move it away", 1)
+				}
 				return w, err
 			}
 			keep = true
