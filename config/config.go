@@ -421,7 +421,7 @@ func (l *Loaded) readFile(flag, env string) error {
 			name, must = n, true
 		}
 	}
-	text, err := readRegular(name, mostConfiguration) // at a pipe a server that rereads it would wait, and mind no signal
+	text, err := readConfiguration(name)
 	if errors.Is(err, fs.ErrNotExist) && !must {
 		return nil
 	}

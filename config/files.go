@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 // mostText bounds files of text that settings name, in bytes: certificates, and rules, of which
@@ -41,12 +43,35 @@ func readRegular(name string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return readAll(f, most)
+}
+
+// readAll reads a file of at most so many bytes, and closes it.
+func readAll(f *os.File, most int64) ([]byte, error) {
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(b)) > most {
-		err = &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has more than %d bytes", most)}
+		err = &fs.PathError{Op: "read", Path: f.Name(), Err: fmt.Errorf("it has more than %d bytes", most)}
 	}
 	return b, err
+}
+
+// readConfiguration reads the configuration, which may come through a pipe: once.
+func readConfiguration(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return readAll(f, mostConfiguration)
+}
+
+// ReadableAgain refuses a configuration that came through a pipe: whoever reads it again waits.
+// It has none to look at where file is "".
+func ReadableAgain(file string) error {
+	if info, err := os.Stat(file); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+		return fault.BadConfig("start with a regular file", "configuration: %s is a pipe, and cannot be read again", file)
+	}
+	return nil
 }
 
 // ReadText reads a file of text that a setting names.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -62,8 +63,7 @@ func TestFilesOfSettingsAreRegular(t *testing.T) {
 			_, err := Load(write(t, "empty.toml", "", 0o600), []string{"GRANTKEEPER_LIMITER_URL_FILE=" + name}, nil)
 			return err
 		},
-		"the configuration": func(name string) error { _, err := Load("", []string{"GRANTKEEPER_CONFIG=" + name}, nil); return err },
-		"rules":             func(name string) error { _, err := ReadRules(name); return err },
+		"rules": func(name string) error { _, err := ReadRules(name); return err },
 	} {
 		if text, _ := refused(t, read(fifo)); !strings.Contains(text, fifo+": it is not a regular file") {
 			t.Errorf("%s: %s", name, text)
@@ -79,5 +79,32 @@ func TestFilesAreBounded(t *testing.T) {
 	}
 	if _, err := readRegular(name, 4); err == nil || !strings.Contains(err.Error(), "it has more than 4 bytes") {
 		t.Error(err)
+	}
+}
+
+// A configuration may come through a pipe, or be the empty device; it has an end, and from a
+// pipe it comes once.
+func TestConfigurationThroughAPipe(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = os.WriteFile(fifo, []byte("log.level = \"warn\"\n"), 0o600) }()
+	if l, err := Load(fifo, nil, nil); err != nil || l.Log.Level != "warn" {
+		t.Errorf("%+v, %v", l.Log, err)
+	}
+	if err := ReadableAgain(fifo); err == nil || !strings.Contains(err.Error(), fifo) {
+		t.Errorf("again: %v", err)
+	}
+	if _, err := Load("/dev/null", nil, nil); err != nil {
+		t.Error(err)
+	}
+	for _, file := range []string{"", "/dev/null", write(t, "regular", "x", 0o600), filepath.Join(t.TempDir(), "none")} {
+		if err := ReadableAgain(file); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	if text, _ := refused(t, func() error { _, err := Load("/dev/zero", nil, nil); return err }()); !strings.Contains(text, "/dev/zero") {
+		t.Error(text)
 	}
 }

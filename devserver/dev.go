@@ -169,6 +169,9 @@ func (o Options) forget() error {
 	if o.ReadyFile == "" {
 		return nil
 	}
+	if info, err := os.Lstat(o.ReadyFile); err == nil && !info.Mode().IsRegular() { // as root, the machine's /dev/null
+		return fault.CannotOpen("choose another --ready-file", "ready file: %s is not a regular file", o.ReadyFile)
+	}
 	if err := os.Remove(o.ReadyFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fault.CannotOpen("", "ready file: %v", err)
 	}

@@ -89,7 +89,10 @@ func TestExitCodes(t *testing.T) {
 	at := taken.Addr().String()
 	dir := t.TempDir()
 	bad := write(t, "bad.toml", "base_urls = [\"https://app.example\"]\n[http]\nlisten_on = \":1\"\n", 0o644)
-	file := write(t, "file", "", 0o600)
+	file, link := write(t, "file", "", 0o600), filepath.Join(dir, "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		args   []string
 		code   int
@@ -109,6 +112,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"dev", "--listen", "127.0.0.1:0", "--operator-listen", at}, 4, at + " is in use. Choose another: grantkeeper dev --operator-listen 127.0.0.1:9001\n"},
 		{[]string{"dev", "--listen", "127.0.0.1:0", "--operator-listen", "127.0.0.1:0", "--data", file}, 4, ""},
 		{[]string{"dev", "--listen", "127.0.0.1:0", "--operator-listen", "127.0.0.1:0", "--ready-file", file + "/x"}, 4, "ready file: "},
+		{[]string{"dev", "--listen", "127.0.0.1:0", "--operator-listen", "127.0.0.1:0", "--ready-file", link}, 4, "ready file: " + link + " is not a regular file"},
 		{[]string{"dev", "--log-level", "loud"}, 2, "--log-level"},
 		{[]string{"demo", "--base-url", "http://127.0.0.1:1"}, 4, "http://127.0.0.1:1 does not answer\nstart one: grantkeeper dev\n"},
 		{[]string{"demo", "--steps", "5"}, 2, "--steps"},

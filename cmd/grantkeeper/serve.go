@@ -92,10 +92,16 @@ func (g *global) serve(c *cobra.Command, baseURLs []string, drain time.Duration)
 	if err != nil {
 		return err
 	}
+	again := func() (config.Checked, string, error) {
+		if err := config.ReadableAgain(file); err != nil {
+			return config.Checked{}, "", err
+		}
+		return read()
+	}
 	server.TuneMemory(checked.Postgres != "")
 	ch, ready := signals()
 	return runServe(c.Context(), serveOptions{
-		checked: checked, file: file, drain: drain, signals: ch, ready: ready, again: hangUp(), read: read, doctor: g.forConsole(c, checked.Operator.PasswordFile),
+		checked: checked, file: file, drain: drain, signals: ch, ready: ready, again: hangUp(), read: again, doctor: g.forConsole(c, checked.Operator.PasswordFile),
 	}, c.ErrOrStderr())
 }
 
