@@ -3,9 +3,10 @@
 # failed tests, then one line "N passed, N failed, N skipped", counted from the events of
 # go test. Arguments are flags for go test.
 #
-# The race detector asks everywhere, but for six things. Of the rooms of pages, and of the
+# The race detector asks everywhere, but for seven things. Of the rooms of pages, and of the
 # servers that e2e starts, it asks those where a test does several things at once, which its
-# name says: the others ask one thing after the other. The tests that look at every page in
+# name says: the others ask one thing after the other. What drives the servers of e2e and
+# e2e/faults is no part of them. The tests that look at every page in
 # every language compute for minutes under it. Two pure rooms, which know no goroutines, try so
 # much that they would as well. The seeds of store/simulate decide in which
 # order goroutines run. The tests at the root read sources, one after the other. And
@@ -21,6 +22,7 @@ cd "$here/.." || exit 1
 album='^(TestLook|TestTurnedPagesAreThePages|TestWeight|TestEveryPageInEveryLanguage)$'
 pages=(./consent ./signin ./orgadmin ./operator/console)
 computing=(./grantset ./journal/chain)
+drivers=(./e2e ./e2e/faults)
 atonce='AtOnce|While'
 
 # What tests kill is a process and never the machine, so their files, 3 GB at most, may be in
@@ -31,10 +33,11 @@ if [ -z "${TMPDIR:-}" ] && room 2>/dev/null | awk '/[0-9]/ { n += $NF == "kB" ? 
 	memory=$TMPDIR
 fi
 beside=$(mktemp)
-trap 'rm -rf "$beside" "${memory:-}"' EXIT
+driven=$(mktemp)
+trap 'rm -rf "$beside" "$driven" "${memory:-}"' EXIT
 
 # The longest come first, so that they run beside the others, and so do those that are built
-# otherwise. Many tests wait, for what they killed or for a page: three packages at once keep
+# otherwise. Many tests wait, for what they killed or for a page: five packages at once keep
 # two processors busy.
 # LC_ALL: test output may be any bytes, and awk must pass them through.
 {
@@ -52,12 +55,15 @@ trap 'rm -rf "$beside" "${memory:-}"' EXIT
 		exit $failed
 	) >"$beside" 2>&1 &
 	apart=$! # not below: a list that is read from a command takes its place
+	run . -p 2 "$@" "${drivers[@]}" >"$driven" 2>&1 &
+	drives=$!
 	failed=0
-	mapfile -t others < <(go list ./... | grep -vxF "$(go list . "${computing[@]}" "${pages[@]}")")
-	run . -race -p 3 "$@" ./e2e ./e2e/faults ./store ./store/enginetest "${others[@]}" || failed=1
+	mapfile -t others < <(go list ./... | grep -vxF "$(go list . "${computing[@]}" "${pages[@]}" "${drivers[@]}")")
+	run . -race -p 2 "$@" ./store ./store/enginetest "${others[@]}" || failed=1
 	run . -race "$@" -run "$atonce" "${pages[@]}" || failed=1
 	wait "$apart" || failed=1
-	cat "$beside"
+	wait "$drives" || failed=1
+	cat "$beside" "$driven"
 	exit $failed
 } 2>&1 </dev/null | LC_ALL=C awk -f "$here/tally.awk"
 status=("${PIPESTATUS[@]}")
