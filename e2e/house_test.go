@@ -36,7 +36,8 @@ import (
 var binary, detecting string
 
 // several are tests that do several things at once, or end processes half-way.
-var several = regexp.MustCompile(`AtOnce|During|Under|Kill|Crash|Nodes|Process|B10|Held|Idle|Once|Edit|Limit`)
+// Those that measure memory are not among them: the detector keeps some for all that it has seen.
+var several = regexp.MustCompile(`AtOnce|During|Under|Kill|Crash|Nodes|Process|Held|Idle|Once|Edit|Limit`)
 
 // program is what a server of a test's is started from.
 func program(t testing.TB) string {
