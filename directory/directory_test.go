@@ -175,7 +175,11 @@ func TestPlan(t *testing.T) {
 		"admin, not said": {func(i *Import) {
 			i.Members[0].Admin, i.Unsaid.Admin = false, map[MembershipID]bool{{"ada", "nord"}: true}
 		}, rows{}, nothing},
-		"a member":         {func(i *Import) { i.Members = append(i.Members, Member{Person: "tor", Organization: "sund"}) }, rows{}, "added members sund/tor; " + nothing},
+		"a member": {func(i *Import) { i.Members = append(i.Members, Member{Person: "tor", Organization: "sund"}) }, rows{}, "added members sund/tor; " + nothing},
+		"a role with a filler": {func(i *Import) {
+			i.Roles = append(i.Roles, org.Role{ID: "r", Organization: "nord", Circle: "root", Name: "R"})
+			i.Fillers = append(i.Fillers, Filler{"r", "tor"})
+		}, rows{}, "added roles r; added fillers r/tor; " + nothing},
 		"a circle":         {func(i *Import) { i.Circles[1].Name = "S" }, rows{}, "changed circles sub; " + nothing},
 		"a role":           {func(i *Import) { i.Roles[1].Circle = "root" }, rows{}, "changed roles desk; " + nothing},
 		"without a circle": {func(i *Import) { i.Roles[1].Circle = "" }, rows{}, nothing},
