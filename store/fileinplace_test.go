@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
@@ -29,6 +30,17 @@ func TestMovedFile(t *testing.T) {
 		}
 		if err := h.Ready(context.Background()); h.WhyNot(err) != MovedFile {
 			t.Errorf("ready: %v, %q", err, h.WhyNot(err))
+		}
+		var err error // no connection to what is there now, which would take this one's log for its own
+		for range h.db.Reader.Stats().MaxOpenConnections {
+			var conn *sql.Conn
+			if conn, err = h.db.Reader.Conn(context.Background()); err != nil {
+				break
+			}
+			defer conn.Close()
+		}
+		if h.WhyNot(err) != MovedFile {
+			t.Errorf("another connection: %v", err)
 		}
 	}
 	works := func(t *testing.T, h house, id string) {

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/ncruces/go-sqlite3"
@@ -46,7 +47,16 @@ func below(path string) vfs.VFS {
 
 type checkedDisk struct{}
 
-func (checkedDisk) Delete(path string, sync bool) error { return below(path).Delete(path, sync) }
+// Delete keeps a log whose database is empty: somebody has put another file in the place of
+// the one that it belongs to, and what was written last may be in the log alone. SQLite takes
+// it for a leftover, whenever it opens a connection.
+func (checkedDisk) Delete(path string, sync bool) error {
+	if of, isLog := strings.CutSuffix(path, "-wal"); isLog && refuseParted(of) != nil {
+		return sqlite3.IOERR_DELETE
+	}
+	return below(path).Delete(path, sync)
+}
+
 func (checkedDisk) Access(path string, f vfs.AccessFlag) (bool, error) {
 	return below(path).Access(path, f)
 }

@@ -314,3 +314,36 @@ func TestPartsOf(t *testing.T) {
 		}
 	}
 }
+
+// A connection that is opened while an empty file is in the database's place does not delete
+// the log that is the database's: what was written last is in it alone.
+func TestTheLogOutlivesAnEmptyFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "grantkeeper.db")
+	connect := func() *sql.DB {
+		db, err := Connect(DSN(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		return db
+	}
+	written := connect()
+	for _, text := range []string{`CREATE TABLE a (text)`, `PRAGMA wal_checkpoint(TRUNCATE)`, `INSERT INTO a VALUES ('last')`} {
+		if _, err := written.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Rename(path, path+".aside"), os.WriteFile(path, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := connect().ExecContext(t.Context(), `PRAGMA wal_checkpoint(PASSIVE)`); err == nil {
+		t.Error("an empty file is taken for the log's database")
+	}
+	if err := os.Rename(path+".aside", path); err != nil {
+		t.Fatal(err)
+	}
+	var last string
+	if err := connect().QueryRowContext(t.Context(), `SELECT text FROM a`).Scan(&last); err != nil || last != "last" {
+		t.Errorf("%q, %v", last, err)
+	}
+}

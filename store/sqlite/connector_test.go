@@ -14,7 +14,7 @@ type crowded struct{ sqldriver.Connector }
 func (crowded) Connect(context.Context) (sqldriver.Conn, error) { panic(syscall.ENOMEM) }
 
 func TestNoRoomForAConnection(t *testing.T) {
-	c, err := calmly{Connector: crowded{}}.Connect(context.Background())
+	c, err := calmly{crowded{}, func() error { return nil }}.Connect(context.Background())
 	if c != nil || err == nil || !strings.Contains(err.Error(), "cannot allocate memory") {
 		t.Errorf("got %v, %v", c, err)
 	}

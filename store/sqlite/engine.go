@@ -82,7 +82,8 @@ func (e *Engine) open(ctx context.Context) error {
 	if path != "" {
 		dsn += "&mode=rw" // whoever reads makes no file of the name, were it gone
 	}
-	if e.reader, err = Connect(dsn + "&_pragma=query_only(1)"); err != nil {
+	// A connection to another file of the name would take this one's log for its own.
+	if e.reader, err = connectWhile(dsn+"&_pragma=query_only(1)", e.files.inPlace); err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
 	e.reader.SetMaxOpenConns(4)
