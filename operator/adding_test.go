@@ -78,7 +78,7 @@ func TestSetPassword(t *testing.T) {
 
 func TestAddAndDeleteClient(t *testing.T) {
 	o := newOffice(t)
-	o.OwnHosts = []string{"app.svalinn.example"}
+	o.OwnHosts = func() []string { return []string{"app.svalinn.example"} }
 	const body = `{"client_id":"assistant","client_name":"Assistant","redirect_uris":["https://assistant.example/cb"],"reason":"asked"}`
 	for range 2 {
 		if got := o.want(200, "POST", "/v1/clients", body); got["state"] != "preregistered" || got["id"] != "assistant" {

@@ -52,7 +52,11 @@ func (s *Server) addClient(c Call, body clientBody) (any, error) {
 
 // AddClient preregisters a client.
 func (s *Server) AddClient(c Call, id, name string, redirectURIs []string, reason string) (client.Client, error) {
-	added, err := client.Preregistered(id, name, redirectURIs, s.OwnHosts)
+	var own []string
+	if s.OwnHosts != nil {
+		own = s.OwnHosts()
+	}
+	added, err := client.Preregistered(id, name, redirectURIs, own)
 	if err != nil {
 		return client.Client{}, BadRequest(err.Error())
 	}

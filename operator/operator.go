@@ -87,9 +87,9 @@ type Server struct {
 	// it; nil where no mail is sent.
 	MailReset func(name, address, link string) bool
 
-	// OwnHosts are the host names of this server, which no redirect URI may have
-	// (decision R2).
-	OwnHosts []string
+	// OwnHosts gives the host names of this server, which no redirect URI may have
+	// (decision R2); nil gives none.
+	OwnHosts func() []string
 	// Ring opens the tokens of POST /v1/tokens/inspect; nil opens none.
 	Ring *token.Ring
 
