@@ -177,7 +177,7 @@ func (s *Server) held(r *http.Request, a api.Rights, q question, fault *answer) 
 		return decision{}, fault
 	}
 	s.note(a, q, made)
-	told := api.Denied(a, made, s.Base(cmp.Or(q.Host, s.Host)))
+	told := api.Denied(a, made, s.Base(cmp.Or(q.Host, s.Host())))
 	d := decision{Status: http.StatusForbidden, Error: told.Code, Reason: told.Description}
 	if made.Allowed {
 		d = s.allowed(a)

@@ -100,7 +100,7 @@ func (s *Server) ruled(w http.ResponseWriter, r *http.Request, a api.Rights, cal
 	default:
 		s.API.Refused(a, record, string(d.Reason), d.Role)
 		w.Header().Set(headerDenied, string(d.Reason))
-		s.API.Deny(w, api.Denied(a, d, s.Base(cmp.Or(host, s.Host))))
+		s.API.Deny(w, api.Denied(a, d, s.Base(cmp.Or(host, s.Host()))))
 	}
 	return err == nil && d.Allowed
 }

@@ -71,7 +71,7 @@ type Server struct {
 	API  *api.Server              // whose guard decides
 	Keys func() []Key             // of the gateways, as they are now
 	Base func(host string) string // {base}, or "" for a host that is not believed (decision M2)
-	Host string                   // what was asked, when a gateway does not say
+	Host func() string            // what was asked, when a gateway does not say
 	Log  *slog.Logger             // nil discards
 
 	// Address is who sends, for the journal; nil is the TCP peer.

@@ -63,7 +63,7 @@ func newHouse(t testing.TB) *house {
 	}
 	h.keys = []Key{{"asker", asks, []Scope{Decisions}}, {"nginx", forwards, []Scope{ForwardAuth}}, {"both", both, Scopes}}
 	h.door = &Server{
-		API: h.api, Base: bases, Host: "app.example",
+		API: h.api, Base: bases, Host: func() string { return "app.example" },
 		Keys: func() []Key { return h.keys },
 	}
 	h.handler = openapi.Read(t, "gateway").Watch(t, h.door.Handler())

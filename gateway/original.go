@@ -115,7 +115,7 @@ func withoutParameters(reading string) string {
 // one for every reader, or the host is not ours (decision M2).
 func (s *Server) request(ctx context.Context, o original) (*http.Request, *api.Fault) {
 	if o.host == "" {
-		o.host = s.Host
+		o.host = s.Host()
 	}
 	if s.Base(o.host) == "" {
 		return nil, &api.Fault{Status: 421, Code: "misdirected_request", Description: "The host that was asked is not one of this server's."}

@@ -41,7 +41,6 @@ func (s *Server) public() http.Handler {
 	networks := s.limits.Blocks("register-network", limit.Register, s.Networks)
 	s.networked = []*limit.Addresses{authorize, tokens, registrations, networks}
 	seen := s.observe(s.address)
-	ownHosts := func() []string { return s.present().Hosts.Names() }
 	site := &page.Site{
 		Store: s.store, Ring: s.Ring, Log: s.log, Service: s.Service.Name, Nouns: s.Nouns, Branding: s.Brand, Base: base, Address: s.address,
 		Limits: s.limits, Count: countPages(s.metrics), NoPasswords: !s.SignIn.Passwords, NoPersonal: !s.Service.PersonalItems, Mails: s.mail != nil,
@@ -49,11 +48,11 @@ func (s *Server) public() http.Handler {
 	s.page = &consent.Server{
 		Site: site, SignIn: s.signIn(site), Preview: s.preview(), MaxDays: s.Approvals.MaxDays,
 		Rules: func() *rules.Rules { return s.present().Ruled }, Tool: s.tool, Resources: s.Resources(), AuthorizeLimit: authorize, Tell: tell, Seen: seen,
-		Documents: document.New(s.options.Documents), DocumentHosts: s.documentHosts, OwnHosts: ownHosts, NewClients: s.newClients(registrations, networks),
+		Documents: document.New(s.options.Documents), DocumentHosts: s.documentHosts, OwnHosts: s.ownHosts, NewClients: s.newClients(registrations, networks),
 	}
 	clients := &oauth.Server{
 		Store: s.store, Ring: s.Ring, Log: s.log, Service: s.Service.Name, Base: base, Address: s.address,
-		OwnHosts: ownHosts, TakesDocuments: func() bool { return len(s.documentHosts()) > 0 }, TokenLimit: tokens,
+		OwnHosts: s.ownHosts, TakesDocuments: func() bool { return len(s.documentHosts()) > 0 }, TokenLimit: tokens,
 		Desktop: s.desktop, Resources: s.Resources(), RegisterLimit: registrations, NetworkLimit: networks, Count: s.metrics.OAuth, Tell: tell, Seen: seen,
 	}
 	calls := &api.Server{
@@ -187,7 +186,7 @@ func (s *Server) operators() http.Handler {
 		running.Mode = "dev"
 	}
 	door := &operator.Server{
-		Store: s.store, Log: s.log, Tell: tell, Password: func() string { return s.present().Password }, Version: running, OwnHosts: s.Hosts.Names(), Ring: s.Ring,
+		Store: s.store, Log: s.log, Tell: tell, Password: func() string { return s.present().Password }, Version: running, OwnHosts: s.ownHosts, Ring: s.Ring,
 		Draining: s.draining.Load, HashPassword: signin.Hash, SamePassword: signin.Matches, Clock: s.clock(),
 		Metrics: s.metrics, ReadKeys: s.readKeys, Seen: s.seen.seen, Limits: s.limits,
 		ResetLink: s.resetLink(), MailReset: s.mailReset(),
@@ -251,8 +250,7 @@ func (s *Server) clock() func(context.Context, operator.ClockMove) (operator.Clo
 
 // gateways is what the gateways' listener answers with, after public.
 func (s *Server) gateways() http.Handler {
-	_, host, _ := strings.Cut(s.Hosts.List()[0], "://")
-	door := &gateway.Server{API: s.calls, Keys: func() []gateway.Key { return s.present().Gateways }, Base: s.base, Host: host, Log: s.log}
+	door := &gateway.Server{API: s.calls, Keys: func() []gateway.Key { return s.present().Gateways }, Base: s.base, Host: s.firstHost, Log: s.log}
 	// Whatever host is asked: a proxy may pass on the original's, and what
 	// counts is in its question.
 	return &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: s.log, Level: s.options.Level, JSON: s.options.Requests, Count: s.metrics.Request,
@@ -282,7 +280,7 @@ func (s *Server) readKeys() ([]*token.Key, error) {
 // forSample is what dev's listener for the sample answers with, after public. A
 // call would stand in the log twice and thrice: what the sample asks does not.
 func (s *Server) forSample() http.Handler {
-	door := &gateway.Server{API: s.calls, Keys: func() []gateway.Key { return s.Gateways }, Base: s.base, Host: "127.0.0.1", Log: s.log}
+	door := &gateway.Server{API: s.calls, Keys: func() []gateway.Key { return s.Gateways }, Base: s.base, Host: func() string { return "127.0.0.1" }, Log: s.log}
 	return &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: s.log, JSON: io.Discard,
 		Count: func(string, string, int, time.Duration) {}, Trusts: func(*http.Request) bool { return true }}
 }

@@ -31,6 +31,15 @@ func (s *Server) serviceKey() []byte {
 
 func (s *Server) base(host string) string { return s.present().Hosts.Base(host) }
 
+// ownHosts are the names of this server's hosts, without ports.
+func (s *Server) ownHosts() []string { return s.present().Hosts.Names() }
+
+// firstHost is that of the first base URL, with its port.
+func (s *Server) firstHost() string {
+	_, host, _ := strings.Cut(s.present().Hosts.List()[0], "://")
+	return host
+}
+
 // shownHosts are the base URLs as operators are shown them.
 func (s *Server) shownHosts() []string {
 	if s.options.Dev != nil {

@@ -1,9 +1,14 @@
 package server
 
 import (
+	"encoding/base64"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/config/configtest"
 )
 
 // What the service is told is signed with the key that was read last (decision V16).
@@ -17,5 +22,50 @@ func TestServiceKeyIsReread(t *testing.T) {
 		if got := string(h.serviceKey()); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
+	}
+}
+
+// All listeners know the hosts that were read last: no client is added that redirects to one
+// of them, and a gateway that names no host has asked for the first.
+func TestHostsAreReread(t *testing.T) {
+	s, _, _ := started(t, func(c *config.Config) {
+		c.BaseURLs = []string{"https://app.example"}
+		c.Operator.Listen, c.Gateway.Listen = "127.0.0.1:0", "127.0.0.1:0"
+	})
+	l := good(t)
+	l.BaseURLs = []string{"https://new.example"}
+	again, err := l.Check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Reread(t.Context(), func() (config.Checked, string, error) { return again, "test.toml", nil })
+	ask := func(url, header, value, body string) (int, string) {
+		r, err := http.NewRequest("POST", url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set(header, value)
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		text, err := io.ReadAll(a.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.StatusCode, string(text)
+	}
+	for host, want := range map[string]int{"new": 400, "app": 200} {
+		status, text := ask("http://"+s.OperatorAddr().String()+"/v1/clients", "Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("operator:long enough")),
+			`{"client_id": "of-`+host+`", "client_name": "App", "redirect_uris": ["https://`+host+`.example/cb"], "reason": "test"}`)
+		if status != want {
+			t.Errorf("a client of %s: %d %s", host, status, text)
+		}
+	}
+	status, text := ask("http://"+s.GatewayAddr().String()+"/v1/decisions", "X-Gateway-Key", strings.ToUpper(configtest.GatewayKey), `{"method": "GET", "path": "/api/v5/things"}`)
+	if status != 200 || !strings.Contains(text, "https://new.example/") {
+		t.Errorf("a gateway: %d %s", status, text)
 	}
 }
