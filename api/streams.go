@@ -31,7 +31,7 @@ type Streams struct {
 
 	mu       sync.Mutex
 	open     map[*Stream]struct{}
-	of       map[string]share // by credential
+	of       map[string]share // by credential, and by "organization " and its ID
 	all      share
 	watching bool
 	draining bool
@@ -46,6 +46,10 @@ func (s share) beyond(streams, held int) bool {
 	return streams > 0 && s.streams > streams || held > 0 && s.held > held
 }
 
+// leftTo is how many times what it leaves free one organization may use, of streams and of
+// bytes (decision V15): whoever fills a node fills it for their own, and others still enter.
+const leftTo = 9
+
 // Stream is one of them. Its right is asked for from [Streams.Watch] on, when all that
 // is public is set.
 type Stream struct {
@@ -54,7 +58,7 @@ type Stream struct {
 	Endless bool        // nothing but the client's wish ends it
 	Cut     func(error) // ends it, from another goroutine; must not wait
 
-	who     string
+	who     [2]string // of [Streams.of]: the credential, and its organization
 	held    int
 	watched bool
 }
@@ -64,7 +68,7 @@ type Stream struct {
 func (s *Streams) Enter(x *Stream, who Actor) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x.who = who.Credential()
+	x.who = [2]string{who.Credential(), "organization " + who.Organization}
 	if err := s.take(x.who, 1, 0); err != nil {
 		return err
 	}
@@ -87,18 +91,31 @@ func (s *Streams) Hold(x *Stream, bytes int) error {
 	return err
 }
 
-func (s *Streams) take(who string, streams, held int) error {
-	all, one := s.all.add(streams, held), s.of[who].add(streams, held)
+func (s *Streams) take(who [2]string, streams, held int) error {
+	all, organization := s.all.add(streams, held), s.of[who[1]]
 	switch {
-	case one.beyond(s.OfOne, s.HeldOfOne):
+	case s.of[who[0]].add(streams, held).beyond(s.OfOne, s.HeldOfOne):
 		return ErrManyOfOne
-	case all.beyond(s.Most, s.Held):
+	case all.beyond(s.Most, s.Held),
+		s.Most > 0 && streams > 0 && organization.streams > leftTo*(s.Most-s.all.streams),
+		s.Held > 0 && held > 0 && organization.held > leftTo*(s.Held-s.all.held):
 		return errMany
-	case s.of == nil:
+	}
+	s.use(who, streams, held)
+	return nil
+}
+
+// use counts what is in use from now on, or no more.
+func (s *Streams) use(who [2]string, streams, held int) {
+	if s.of == nil {
 		s.of = map[string]share{}
 	}
-	s.all, s.of[who] = all, one
-	return nil
+	s.all = s.all.add(streams, held)
+	for _, one := range who {
+		if s.of[one] = s.of[one].add(streams, held); s.of[one].streams == 0 {
+			delete(s.of, one)
+		}
+	}
 }
 
 // Watch cuts one that has entered once its right has ended.
@@ -123,10 +140,7 @@ func (s *Streams) End(x *Stream) {
 		return
 	}
 	delete(s.open, x)
-	s.all = s.all.add(-1, -x.held)
-	if s.of[x.who] = s.of[x.who].add(-1, -x.held); s.of[x.who].streams == 0 {
-		delete(s.of, x.who)
-	}
+	s.use(x.who, -1, -x.held)
 }
 
 // Watched reports whether any is open, or was when the rights were asked last.

@@ -79,6 +79,56 @@ func TestStreamsAreBounded(t *testing.T) {
 	}
 }
 
+// One organization fills a node only for its own: nine times what it leaves to others, by
+// whatever credentials.
+func TestStreamsOfOneOrganization(t *testing.T) {
+	h := newHouse(t)
+	s := &api.Streams{API: h.server, Most: 100, Held: 1000, Every: time.Hour}
+	nordlys := []api.Actor{h.actor("X-Auth-Token", "key-of-tor-for-tests"), h.actor("X-Auth-Token", "key-of-ada-for-tests"),
+		h.actor("Authorization", "Bearer "+h.live("ada", "nordlys", everything).access)}
+	fjell := h.actor("Authorization", "Bearer "+h.live("ada", "fjell", everything).access)
+	enter := func(of api.Actor) (*api.Stream, bool) {
+		x := &api.Stream{}
+		return x, s.Enter(x, of) == nil
+	}
+	fill := func(of ...api.Actor) (all []*api.Stream) {
+		for n := 0; ; n++ {
+			x, ok := enter(of[n%len(of)])
+			if !ok {
+				return all
+			}
+			all = append(all, x)
+		}
+	}
+	first := fill(nordlys...)
+	second := fill(fjell)
+	if len(first) != 91 || len(second) != 9 {
+		t.Errorf("%d of one, then %d of another", len(first), len(second))
+	}
+	for range 2 { // who ends makes room for others, and no more than was taken
+		for _, x := range first[50:] {
+			s.End(x)
+		}
+	}
+	if more := fill(fjell); len(more) != 37 {
+		t.Errorf("then %d more of the other", len(more))
+	}
+	hold := func(x *api.Stream, want int) {
+		t.Helper()
+		held := 0
+		for ; s.Hold(x, 10) == nil; held += 10 {
+		}
+		if held != want {
+			t.Errorf("%d bytes are held, want %d", held, want)
+		}
+	}
+	hold(first[0], 910)
+	hold(first[1], 0)
+	hold(second[0], 90)
+	s.End(first[0])
+	hold(first[1], 820)
+}
+
 // Of one that has entered and is not watched yet nobody is asked, and nothing is cut.
 func TestStreamsThatOnlyEntered(t *testing.T) {
 	h := newHouse(t)

@@ -1,8 +1,11 @@
 package api
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"time"
 )
 
@@ -16,6 +19,16 @@ const (
 	pingTimeout = 5 * time.Second // of silence on a connection of HTTP/2, before a ping, and then for its answer
 	maxHead     = 64 << 10        // bytes of an answer's headers
 )
+
+// ErrStalled is a service that takes nothing of a request, or does not go on with an answer
+// that is no stream.
+var ErrStalled = fmt.Errorf("the service stands still: %w", os.ErrDeadlineExceeded)
+
+// NeverSent reports whether a request failed before the service had any of it.
+func NeverSent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
 
 // NewTransport gives what leads to a service behind the guard. An answer may be silent for
 // hours, so a connection of HTTP/2, which many share, is asked by pings whether it is dead

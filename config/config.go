@@ -220,7 +220,7 @@ type API struct {
 // MCP is the service's own MCP server (decision V1).
 type MCP struct {
 	Upstream string   `toml:"upstream" env:"MCP_UPSTREAM" secret:"url" doc:"the MCP server that answers /api/v5/mcp, by its whole URL, such as http://127.0.0.1:9100/mcp; without one the endpoint is not there"`
-	Wait     Duration `toml:"wait" doc:"how long it may take to begin an answer, 1s to 1h; a stream that has begun has no bound"`
+	Wait     Duration `toml:"wait" doc:"how long it may take to begin an answer, and then to end one that is no stream, 1s to 1h each; a stream has no bound"`
 	MaxBody  int      `toml:"max_body" doc:"the greatest message, in bytes, 65536 to 67108864"`
 	Streams  int      `toml:"streams" doc:"requests and streams under way on one node, 1 to 1000000"`
 }

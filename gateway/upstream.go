@@ -9,12 +9,10 @@ import (
 	"io"
 	"log"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -116,7 +114,7 @@ func (u *Upstream) Handler() http.Handler {
 		ctx, cut := context.WithCancelCause(r.Context())
 		defer cut(nil)
 		place.Told, place.Same, place.Cut = of.given(), of.reads(), func(why error) { cut(why); lasting.Cut() }
-		late := time.AfterFunc(piece, func() { cut(errStalled) })
+		late := time.AfterFunc(piece, func() { cut(api.ErrStalled) })
 		defer late.Stop()
 		proxy := &httputil.ReverseProxy{
 			Transport: &finals{to: to, ctx: ctx, late: late, piece: piece}, FlushInterval: -1, ErrorLog: quiet, BufferPool: buffers{},
@@ -125,7 +123,7 @@ func (u *Upstream) Handler() http.Handler {
 				if why := context.Cause(ctx); why != nil { // which HTTP/2 does not say
 					err = why
 				}
-				sent := !neverSent(err)
+				sent := !api.NeverSent(err)
 				if sent {
 					of.deed.Unanswered()
 				}
@@ -236,9 +234,6 @@ type finals struct {
 	answered bool
 }
 
-// errStalled is a service that takes nothing of a request, or does not end a short answer.
-var errStalled = fmt.Errorf("the service stands still: %w", os.ErrDeadlineExceeded)
-
 func (f *finals) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.WithContext(f.ctx)
 	if r.Body != nil {
@@ -323,12 +318,6 @@ func readWhole(a *http.Response) error {
 		io.Closer
 	}{bytes.NewReader(text), a.Body}
 	return err
-}
-
-// neverSent reports whether a request failed before the service had any of it.
-func neverSent(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
 }
 
 // failed answers for a service that does not: what is wrong is in the log. done says that it

@@ -449,7 +449,7 @@ func TestPiecesAreTakenInTime(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cut := context.WithCancelCause(t.Context())
 			defer cut(nil)
-			late := time.AfterFunc(10*time.Second, func() { cut(errStalled) })
+			late := time.AfterFunc(10*time.Second, func() { cut(api.ErrStalled) })
 			defer late.Stop()
 			for i := range c.client {
 				c.client[i], c.service[i] = c.client[i]*time.Second, c.service[i]*time.Second
@@ -471,7 +471,7 @@ func TestPiecesAreTakenInTime(t *testing.T) {
 			_, _ = f.RoundTrip(httptest.NewRequest("POST", "/", &slow{c.client}))
 			take(sent, c.service[c.answered:])
 			time.Sleep(time.Minute)
-			if stalled := context.Cause(ctx) == errStalled; stalled != c.stalled {
+			if stalled := context.Cause(ctx) == api.ErrStalled; stalled != c.stalled {
 				t.Errorf("%s: cut %t", c.name, stalled)
 			}
 		})
@@ -484,7 +484,7 @@ func TestTheBodyLeavesTheAnswersTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cut := context.WithCancelCause(t.Context())
 		defer cut(nil)
-		late := time.AfterFunc(10*time.Second, func() { cut(errStalled) })
+		late := time.AfterFunc(10*time.Second, func() { cut(api.ErrStalled) })
 		defer late.Stop()
 		var body io.Reader
 		f := &finals{ctx: ctx, late: late, piece: time.Second, to: tripper(func(r *http.Request) (*http.Response, error) {

@@ -3,8 +3,6 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"net"
 
 	"github.com/grantkeeper/grantkeeper/activity"
 	"github.com/grantkeeper/grantkeeper/api"
@@ -61,12 +59,6 @@ func (x *exchange) endDeeds(sent bool) {
 		d.End()
 	}
 	x.deeds = nil
-}
-
-// neverSent reports whether a request failed before the service had any of it.
-func neverSent(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
 }
 
 // answeredAll keeps what an answer says that is no message.

@@ -119,9 +119,10 @@ type exchange struct {
 	messages []Message // none of GET and DELETE
 	batch    bool
 
-	rights api.Rights // as the service is told
-	asked  time.Time  // whether they stand
-	deeds  []deed     // for the record of what the client did
+	rights api.Rights  // as the service is told
+	asked  time.Time   // whether they stand
+	late   *time.Timer // ends it where the service stands still
+	deeds  []deed      // for the record of what the client did
 	ids    binder
 	in     string // the service's ID of the session; empty without one
 	last   string // the service's ID of the event that was seen last
@@ -331,7 +332,7 @@ func (x *exchange) fail(err error) {
 // bad answers for a service that does not: what is wrong is in the log.
 func (x *exchange) bad(err error) {
 	x.warn(err)
-	x.s.API.Answer(x.w, api.NoAnswer(err, !x.reads() && !neverSent(err)))
+	x.s.API.Answer(x.w, api.NoAnswer(err, !x.reads() && !api.NeverSent(err)))
 }
 
 func (x *exchange) warn(err error) {

@@ -10,7 +10,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -96,10 +95,12 @@ func (x *exchange) pass() {
 		return
 	}
 	x.beginDeeds()
-	late := time.AfterFunc(cmp.Or(x.s.taking, pieceTimeout)+cmp.Or(x.s.Wait, DefaultWait), func() { cut(errStalled) })
+	wait := cmp.Or(x.s.Wait, DefaultWait)
+	x.late = time.AfterFunc(cmp.Or(x.s.taking, pieceTimeout)+wait, func() { cut(api.ErrStalled) }) // the transport bounds only what comes after the message
+	defer x.late.Stop()
 	a, err := x.s.to.RoundTrip(out)
-	late.Stop()
-	unsent := err != nil && neverSent(err)
+	x.late.Reset(wait) // for an answer that is no stream
+	unsent := err != nil && api.NeverSent(err)
 	defer func() { x.endDeeds(!unsent) }()
 	if err == nil {
 		defer a.Body.Close()
@@ -114,10 +115,6 @@ func (x *exchange) pass() {
 		x.fail(err)
 	}
 }
-
-// errStalled is a service that does not take the message: the transport bounds only what
-// comes after that.
-var errStalled = fmt.Errorf("it takes nothing: %w", os.ErrDeadlineExceeded)
 
 // revisions are those of MCP that there are; a later one is known by its date.
 var revisions = []string{"", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
@@ -214,6 +211,7 @@ func empty(a *http.Response) bool {
 // error.
 func (x *exchange) whole(ctx context.Context, a *http.Response, kind string) error {
 	body, err := io.ReadAll(io.LimitReader(a.Body, maxAnswer+1))
+	x.late.Stop()
 	switch {
 	case err != nil:
 		return err
@@ -249,6 +247,7 @@ func (x *exchange) narrowed(data []byte) []byte {
 
 // stream gives events as they come.
 func (x *exchange) stream(ctx context.Context, a *http.Response) error {
+	x.late.Stop()
 	h := x.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // for a proxy in front

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"bufio"
 	"bytes"
 	"compress/gzip"
@@ -623,19 +624,50 @@ func TestServiceIsDown(t *testing.T) {
 	}
 }
 
-// A service that takes nothing of a message keeps it under way no longer than one that does
-// not answer, and nobody knows what became of the call.
-func TestServiceTakesNothing(t *testing.T) {
-	h := newHouse(t, http.NotFoundHandler(), func(h *house) {
-		h.proxy.Wait, h.proxy.taking = time.Millisecond, time.Millisecond
-		h.proxy.to = tripper(func(r *http.Request) (*http.Response, error) {
+// A service that takes nothing of a message, or stands still in an answer that is no stream,
+// keeps it under way no longer than one that does not answer, and nobody knows what became of
+// the call.
+func TestServiceStandsStill(t *testing.T) {
+	for what, answers := range map[string]func(*http.Request) (*http.Response, error){
+		"the message": func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
+		},
+		"JSON":         answersSlowly("application/json"),
+		"no type":      answersSlowly(""),
+		"a page":       answersSlowly("text/html"),
+		"broken event": answersSlowly("text/event-stream; charset"),
+	} {
+		h := newHouse(t, http.NotFoundHandler(), func(h *house) {
+			h.proxy.Wait, h.proxy.taking, h.proxy.to = 10*time.Millisecond, 10*time.Millisecond, tripper(answers)
 		})
-	})
+		token, _ := h.live("ada", everything)
+		if a := h.send("POST", token, call("x")); a.StatusCode != 504 || !strings.Contains(a.body, "may have been done") || !strings.Contains(h.log.String(), "stands still") {
+			t.Errorf("%s: %d %s, log %s", what, a.StatusCode, a.body, h.log)
+		}
+	}
+	h := newHouse(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_ = http.NewResponseController(w).Flush()
+		time.Sleep(300 * time.Millisecond)
+		_, _ = io.WriteString(w, "data: late\n\n")
+	}), func(h *house) { h.proxy.Wait = 100 * time.Millisecond })
 	token, _ := h.live("ada", everything)
-	if a := h.send("POST", token, call("x")); a.StatusCode != 504 || !strings.Contains(h.log.String(), "takes nothing") {
-		t.Errorf("%d %s, log %s", a.StatusCode, a.body, h.log)
+	if a := h.send("POST", token, call("x")); !strings.Contains(a.body, "data: late") {
+		t.Errorf("a stream has no bound: %d %s", a.StatusCode, a.body)
+	}
+}
+
+// answersSlowly gives an answer of a type whose head has come, and of which the rest does not.
+func answersSlowly(kind string) func(*http.Request) (*http.Response, error) {
+	return func(r *http.Request) (*http.Response, error) {
+		body, from := io.Pipe()
+		context.AfterFunc(r.Context(), func() { from.CloseWithError(r.Context().Err()) })
+		a := &http.Response{StatusCode: 500, ContentLength: -1, Header: http.Header{}, Body: body}
+		if kind != "" {
+			a.Header.Set("Content-Type", kind)
+		}
+		return a, nil
 	}
 }
 
