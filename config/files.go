@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -92,7 +93,7 @@ func ReadKeyPair(certificate, key string) (tls.Certificate, error) {
 
 // WriteNew writes a file that must not exist yet. Where that fails there is none: an empty
 // one would be taken for one that was made.
-func WriteNew(name string, mode os.FileMode, content []byte) error {
+func WriteNew(name string, mode fs.FileMode, content []byte) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
@@ -102,6 +103,24 @@ func WriteNew(name string, mode os.FileMode, content []byte) error {
 	}
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		os.Remove(name)
+	}
+	return err
+}
+
+// Replace puts a file in the place of the one that is there, if any: that one, or the whole
+// new one, is there at any time.
+func Replace(name string, mode fs.FileMode, content []byte) error {
+	return writeBeside(name, mode, content, os.Rename)
+}
+
+// writeBeside writes a file beside its place, where put brings it once it is on disk. None is
+// left beside it.
+func writeBeside(name string, mode fs.FileMode, content []byte, put func(part, name string) error) error {
+	part := name + "." + rand.Text()
+	err := WriteNew(part, mode, content)
+	if err == nil {
+		err = put(part, name)
+		os.Remove(part) // unless it is in its place
 	}
 	return err
 }

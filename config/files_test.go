@@ -1,11 +1,14 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/store/pgtest"
 )
 
 // Whatever setting names a file: a FIFO, which would keep whoever opens it waiting, is refused,
@@ -106,5 +109,42 @@ func TestConfigurationThroughAPipe(t *testing.T) {
 	}
 	if text, _ := refused(t, func() error { _, err := Load("/dev/zero", nil, nil); return err }()); !strings.Contains(text, "/dev/zero") {
 		t.Error(text)
+	}
+}
+
+// What cannot be written in the place of a file leaves that file, and nothing beside it.
+func TestReplace(t *testing.T) {
+	dir := t.TempDir()
+	file, taken := filepath.Join(dir, "file"), filepath.Join(dir, "taken")
+	if err := errors.Join(os.WriteFile(file, []byte("old"), 0o644), os.MkdirAll(filepath.Join(taken, "more"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := Replace(taken, 0o600, []byte("new")); err == nil {
+		t.Error("a folder was written over")
+	}
+	if err := Replace(file, 0o600, []byte("new")); err != nil {
+		t.Error(err)
+	}
+	text, _ := os.ReadFile(file)
+	info, err := os.Stat(file)
+	if err != nil || string(text) != "new" || info.Mode() != 0o600 {
+		t.Errorf("%q, %v, %v", text, info, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("there are %v, %v", left, err)
+	}
+
+	disk, err := pgtest.NewDisk(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer disk.Unmount()
+	full := filepath.Join(disk.Dir(), "file")
+	if err := errors.Join(os.WriteFile(full, []byte("old"), 0o644), disk.Fill()); err != nil {
+		t.Fatal(err)
+	}
+	err = Replace(full, 0o600, make([]byte, 64<<10))
+	if text, _ := os.ReadFile(full); err == nil || string(text) != "old" {
+		t.Errorf("on a full disk %q is left, %v", text, err)
 	}
 }

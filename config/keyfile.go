@@ -118,41 +118,25 @@ func keyText(keys []NumberedKey) []byte {
 func MakeKeys(name string, number int) (*token.Key, error) {
 	one := NumberedKey{Number: number}
 	rand.Read(one.Secret[:])
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
-	if err == nil {
-		defer os.Remove(f.Name())
-		_, err = f.Write(keyText([]NumberedKey{one}))
-		if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-			err = os.Link(f.Name(), name) // never over another one
-		}
-	}
+	err := writeBeside(name, 0o600, keyText([]NumberedKey{one}), os.Link) // never over another one
 	if err != nil {
 		return nil, fault.CannotOpen(ifDenied(err, "see that there is room for it, and that its folder can be written"), "secret_key_file: %v", err)
 	}
 	return token.NewKey(one.Number, one.Secret), nil
 }
 
-// replaceFile puts content in a file's place, with its mode and owner.
+// replaceFile puts content in a file's place, with its mode and owner. The name is no link's.
 func replaceFile(name string, content []byte) error {
-	if target, err := filepath.EvalSymlinks(name); err == nil {
-		name = target
-	}
 	info, err := os.Stat(name)
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(info.Mode().Perm()))
-	if of, ok := info.Sys().(*syscall.Stat_t); ok && (int(of.Uid) != os.Geteuid() || int(of.Gid) != os.Getegid()) {
-		err = errors.Join(err, f.Chown(int(of.Uid), int(of.Gid)))
-	}
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
+	return writeBeside(name, info.Mode().Perm(), content, func(part, name string) error {
+		if of, ok := info.Sys().(*syscall.Stat_t); ok && (int(of.Uid) != os.Geteuid() || int(of.Gid) != os.Getegid()) {
+			if err := os.Chown(part, int(of.Uid), int(of.Gid)); err != nil {
+				return err
+			}
+		}
+		return os.Rename(part, name)
+	})
 }

@@ -370,21 +370,7 @@ func (o Options) tellReady(t Ready, stderr io.Writer, start time.Time) error {
 	if err != nil {
 		return err
 	}
-	return writeRenamed(o.ReadyFile, append(text, '\n'))
-}
-
-// writeRenamed writes a file that is whole from the moment it is there.
-func writeRenamed(name string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
-	if err != nil {
-		return fault.CannotOpen("", "ready file: %v", err)
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		os.Remove(f.Name())
+	if err := config.Replace(o.ReadyFile, 0o600, append(text, '\n')); err != nil {
 		return fault.CannotOpen("", "ready file: %v", err)
 	}
 	return nil

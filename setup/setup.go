@@ -109,7 +109,7 @@ func (o *Options) Write() (w Written, err error) {
 	}
 	write := config.WriteNew
 	if o.Force {
-		write = writeOver
+		write = config.Replace
 	}
 	for _, f := range []struct {
 		name string
@@ -128,18 +128,6 @@ func (o *Options) Write() (w Written, err error) {
 		}
 	}
 	return Written{file, key, password, o.Behind.KeyFile, o.Database, keep}, nil
-}
-
-// writeOver puts a file in the place of the one that is there, which stays where that fails.
-func writeOver(name string, mode os.FileMode, content []byte) error {
-	part := name + "." + rand.Text()
-	err := config.WriteNew(part, mode, content)
-	if err == nil {
-		if err = os.Rename(part, name); err != nil {
-			os.Remove(part)
-		}
-	}
-	return err
 }
 
 // OneDatabase refuses two flags that say where the database is; data is one of them.

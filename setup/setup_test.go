@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/fault"
-	"github.com/grantkeeper/grantkeeper/store/pgtest"
 )
 
 // refusedBy is what a refusal says, with what to do.
@@ -87,43 +86,6 @@ func TestInitWithoutPlaceForTheServiceKey(t *testing.T) {
 	o.Behind.KeyFile = filepath.Join(dir, "gk.key")
 	if w, err := o.Write(); err != nil || w.ServiceKey != o.Behind.KeyFile || !strings.Contains(w.String(), o.Behind.KeyFile+" ") {
 		t.Errorf("%s, %v", w, err)
-	}
-}
-
-// What --force cannot write in the place of a file leaves that file, and nothing beside it.
-func TestWriteOver(t *testing.T) {
-	dir := t.TempDir()
-	file, taken := filepath.Join(dir, "file"), filepath.Join(dir, "taken")
-	if err := errors.Join(os.WriteFile(file, []byte("old"), 0o644), os.MkdirAll(filepath.Join(taken, "more"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeOver(taken, 0o600, []byte("new")); err == nil {
-		t.Error("a folder was written over")
-	}
-	if err := writeOver(file, 0o600, []byte("new")); err != nil {
-		t.Error(err)
-	}
-	text, _ := os.ReadFile(file)
-	info, err := os.Stat(file)
-	if err != nil || string(text) != "new" || info.Mode() != 0o600 {
-		t.Errorf("%q, %v, %v", text, info, err)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
-		t.Errorf("there are %v, %v", left, err)
-	}
-
-	disk, err := pgtest.NewDisk(1 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer disk.Unmount()
-	full := filepath.Join(disk.Dir(), "file")
-	if err := errors.Join(os.WriteFile(full, []byte("old"), 0o644), disk.Fill()); err != nil {
-		t.Fatal(err)
-	}
-	err = writeOver(full, 0o600, make([]byte, 64<<10))
-	if text, _ := os.ReadFile(full); err == nil || string(text) != "old" {
-		t.Errorf("on a full disk %q is left, %v", text, err)
 	}
 }
 
