@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -143,7 +142,7 @@ func (d *Examination) checkData() Finding {
 	if d.Checked.Path == "" {
 		return found("the database is elsewhere")
 	}
-	dir := filepath.Dir(d.Checked.Path)
+	dir := folderOf(d.Checked.Path)
 	if err := syscall.Access(dir, toMakeFiles); err != nil {
 		return warned("run doctor as the user who runs serve, or: chown the folder", "%s: this user cannot write in it: %v", dir, err)
 	}

@@ -52,7 +52,7 @@ func inspect(ctx context.Context, c config.Checked) (text string, empty bool, er
 
 // newDatabase says whether there can be one.
 func newDatabase(path string) (string, error) {
-	dir := filepath.Dir(path)
+	dir := folderOf(path)
 	if info, err := os.Stat(dir); err != nil {
 		return "", fault.CannotOpen("mkdir "+dir+", for the user who runs serve", "database: %v", err)
 	} else if !info.IsDir() {
@@ -64,6 +64,9 @@ func newDatabase(path string) (string, error) {
 	return "sqlite " + path + ", is made at the first start", nil
 }
 
+// folderOf is where the files of a database are, or will be: its path may be a link.
+func folderOf(path string) string { return filepath.Dir(store.FilesOf(path)[0]) }
+
 // What access(2) asks for.
 const (
 	toWrite, toRead = 2, 4
@@ -73,15 +76,12 @@ const (
 // writable says why this user could not run a server on a database: it writes the files that
 // are there, and makes others beside them. It touches nothing.
 func writable(path string) error {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real // what belongs to it lies there
-	}
-	for _, suffix := range []string{"", ".lock", "-wal", "-shm", "-journal", "-refreshes"} {
-		if err := syscall.Access(path+suffix, toRead|toWrite); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return &fs.PathError{Op: "open", Path: path + suffix, Err: err}
+	for _, file := range store.FilesOf(path) {
+		if err := syscall.Access(file, toRead|toWrite); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return &fs.PathError{Op: "open", Path: file, Err: err}
 		}
 	}
-	dir := filepath.Dir(path)
+	dir := folderOf(path)
 	if err := syscall.Access(dir, toMakeFiles); err != nil {
 		return fault.CannotOpen("let the user who runs serve write in it, see that it is not read-only, or choose another database.url", "database: no files can be made in %s: %v", dir, err)
 	}

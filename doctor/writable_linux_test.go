@@ -47,6 +47,7 @@ func TestDatabaseThatCannotBeWritten(t *testing.T) {
 		"the database":                 {0o400, 0o700, "", "grantkeeper.db: permission denied"},
 		"its log":                      {0o600, 0o700, "-wal", "grantkeeper.db-wal: permission denied"},
 		"its lock":                     {0o600, 0o700, ".lock", "grantkeeper.db.lock: permission denied"},
+		"the log of its refreshes":     {0o600, 0o700, "-refreshes-wal", "grantkeeper.db-refreshes-wal: permission denied"},
 		"a lock of one that is gone":   {0, 0o700, ".lock", "grantkeeper.db.lock: permission denied"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -110,5 +111,14 @@ func TestDatabaseThatCannotBeWritten(t *testing.T) {
 	var err error
 	if limited(t, func() { err = writable(link) }); err == nil || !strings.Contains(err.Error(), there.Path+"-wal: permission denied") {
 		t.Errorf("by a link: %v", err)
+	}
+	if err := os.RemoveAll(filepath.Dir(there.Path)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newDatabase(link); err == nil || !strings.Contains(err.Error(), filepath.Dir(there.Path)) {
+		t.Errorf("by a link to a folder that is gone: %v", err)
+	}
+	if d := (&Examination{Checked: config.Checked{Path: link}}); d.checkData().Result != "warn" {
+		t.Errorf("by a link to a folder that is gone: %+v", d.checkData())
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // Denied says of a database that this user may not open whose it is.
@@ -20,10 +20,7 @@ func Denied(err error) error {
 	if !errors.As(err, &at) {
 		return fault.CannotOpen("run as the user who owns it", "%v", err)
 	}
-	name := at.Path
-	for _, beside := range []string{".lock", "-wal", "-shm", "-journal", "-refreshes"} {
-		name = strings.TrimSuffix(name, beside)
-	}
+	name := store.DatabaseOf(at.Path)
 	dir := filepath.Dir(name)
 	if _, err := os.Lstat(at.Path); err == nil && ownerOf(at.Path) != ownerOf(dir) { // as after a restore as root
 		return fault.CannotOpen(fmt.Sprintf("As root: chown -R %s %s", ownerOf(dir), dir),

@@ -25,7 +25,7 @@ func TestDenied(t *testing.T) {
 		t.TempDir(): "chmod -R u+rwX ",
 		other:       "Run as the user '" + ownerOf(other) + "', or: chown -R " + SystemUser() + " ",
 	} {
-		for _, name := range []string{"x.db", "x.db.lock", "x.db-wal"} {
+		for _, name := range []string{"x.db", "x.db.lock", "x.db-refreshes-wal"} {
 			err := OpenError(fmt.Errorf("database: %w", &fs.PathError{Op: "open", Path: filepath.Join(dir, name), Err: syscall.EACCES}))
 			var e *fault.Error
 			if !errors.As(err, &e) || e.Code != 4 || e.What != "database: cannot open "+filepath.Join(dir, "x.db")+": permission denied" || e.Hint != hint+dir {

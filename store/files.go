@@ -23,6 +23,13 @@ var (
 	ErrBusy  = sqlite.ErrBusy  // refuses a second one of what there can be only one at a time
 )
 
+// FilesOf lists a SQLite file, where its path leads, and the files that belong to it, whether or
+// not they are there.
+func FilesOf(path string) []string { return sqlite.FilesOf(path) }
+
+// DatabaseOf names the SQLite file that one of FilesOf belongs to.
+func DatabaseOf(file string) string { return sqlite.DatabaseOf(file) }
+
 // Inspect reads a SQLite file, also one that a server works on. It neither
 // locks nor changes it. fs.ErrNotExist, ErrForeign, ErrEmpty, ErrDamaged and
 // ErrParted are for the caller.

@@ -25,6 +25,23 @@ func openToAll(t *testing.T) {
 	t.Cleanup(func() { syscall.Umask(was) })
 }
 
+// Each file of a database names it, and nothing else does.
+func TestFilesOf(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x-wal.d", "x.db")
+	all := FilesOf(path)
+	for _, file := range all {
+		if got := DatabaseOf(file); got != path || !strings.HasPrefix(file, path) {
+			t.Errorf("%s is of %s", file, got)
+		}
+	}
+	if all[0] != path || len(all) < 2 {
+		t.Error(all)
+	}
+	if got := DatabaseOf("x.db-walk"); got != "x.db-walk" {
+		t.Error(got)
+	}
+}
+
 // wantClosed looks at all files of a folder: each is its owner's alone.
 func wantClosed(t *testing.T, when, folder string, least int) {
 	t.Helper()

@@ -42,6 +42,27 @@ func realPath(path string) string {
 	return path
 }
 
+// suffixes are those of the files that belong to a database, and lie beside it.
+var suffixes = []string{".lock", "-wal", "-shm", "-journal", besideSuffix, besideSuffix + "-wal", besideSuffix + "-journal"}
+
+// FilesOf lists a database, where its path leads, and the files that belong to it, whether or
+// not they are there.
+func FilesOf(path string) []string {
+	all := []string{realPath(path)}
+	for _, suffix := range suffixes {
+		all = append(all, all[0]+suffix)
+	}
+	return all
+}
+
+// DatabaseOf names the database that one of its files belongs to.
+func DatabaseOf(file string) string {
+	for _, suffix := range suffixes {
+		file = strings.TrimSuffix(file, suffix)
+	}
+	return file
+}
+
 // refuseForeign refuses a file that is something else before anything is done to it.
 func refuseForeign(path string) error {
 	const start = "SQLite format 3\x00"
