@@ -31,7 +31,7 @@ func (c *Checked) checkBranding() error {
 		c.Brand.Links = append(c.Brand.Links, page.Link{Name: l.Name, URL: l.URL})
 	}
 	if b.LogoFile != "" {
-		f, err := openRegular(b.LogoFile)
+		f, _, err := openRegular(b.LogoFile)
 		if err != nil {
 			return fault.CannotOpen("correct branding.logo_file, or take it out", "branding.logo_file: %v", err)
 		}

@@ -22,10 +22,10 @@ const mostConfiguration = 64 << 20
 
 // openRegular opens a file that a setting names, to read. What is no regular file is refused:
 // a FIFO keeps whoever reads it waiting, and a device has no end.
-func openRegular(name string) (*os.File, error) {
+func openRegular(name string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // of a FIFO, do not wait for who writes it
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -33,14 +33,14 @@ func openRegular(name string) (*os.File, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	return f, nil
+	return f, info, nil
 }
 
 // readRegular reads such a file of at most so many bytes.
 func readRegular(name string, most int64) ([]byte, error) {
-	f, err := openRegular(name)
+	f, _, err := openRegular(name)
 	if err != nil {
 		return nil, err
 	}

@@ -27,20 +27,18 @@ const mostSecret = 64 << 10
 // readSecret reads a small file that nobody but its owner may read or write; what is
 // root's may be read by the group of this process as well.
 func readSecret(what, name, hint string) ([]byte, error) {
-	info, err := os.Stat(name)
+	f, info, err := openRegular(name)
+	var b []byte
+	if err == nil {
+		b, err = readAll(f, mostSecret)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault.BadConfig(hint, "%s: there is no file %s", what, name)
 	case err != nil:
 		return nil, fault.BadConfig(ifDenied(err, hint), "%s: %v", what, err)
-	case !info.Mode().IsRegular() || info.Size() > mostSecret:
-		return nil, fault.BadConfig(hint, "%s: %s is not a regular file of at most 64 KiB", what, name)
 	case open(info, os.Getegid()):
 		return nil, fault.BadConfig("chmod 600 "+name, "%s: others than its owner may read %s (mode %04o)", what, name, info.Mode().Perm())
-	}
-	b, err := readRegular(name, mostSecret)
-	if err != nil {
-		return nil, fault.BadConfig(ifDenied(err, hint), "%s: %v", what, err)
 	}
 	return b, nil
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"io/fs"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/fstest"
@@ -13,6 +14,22 @@ func TestDeniedFiles(t *testing.T) {
 	}
 	if got := ifDenied(fs.ErrNotExist, "run: grantkeeper init"); got != "run: grantkeeper init" {
 		t.Error(got)
+	}
+}
+
+// A secret has 64 KiB at most; of what has more it is said what to do.
+func TestSecretsAreBounded(t *testing.T) {
+	for size, fits := range map[int]bool{mostSecret: true, mostSecret + 1: false} {
+		name := write(t, "secret", strings.Repeat("x", size), 0o600)
+		b, err := readSecret("a.file", name, "make another")
+		if fits && (err != nil || len(b) != size) {
+			t.Errorf("%d bytes: %d, %v", size, len(b), err)
+		}
+		if !fits {
+			if text, code := refused(t, err); code != 3 || !strings.Contains(text, "a.file: read "+name+": it has more than 65536 bytes") || !strings.Contains(text, "make another") {
+				t.Errorf("%d bytes: code %d, %s", size, code, text)
+			}
+		}
 	}
 }
 
