@@ -236,8 +236,9 @@ an empty variable counts as not set.
 Keys and passwords come by files of their own, which nobody but their owner may read, or
 root's, which the service's own group may read as well (mode 0640 or 0440). A
 password in ` + "`database.url` or `limiter.url`" + ` is better off in a file too, by the variable's
-` + "`_FILE`" + `. What a setting names has to be a
-regular file: a pipe or a device is refused; a configuration that comes through a pipe is read once. A time is a text: ` + "`\"90s\"`, `\"12h\"` or `\"365d\"`" + `; a rate is one of requests and a time:
+` + "`_FILE`" + `. What a setting names has to be a regular file: a pipe or a device is
+refused; a configuration that comes through a pipe is read once. A time is a text:
+` + "`\"90s\"`, `\"12h\"` or `\"365d\"`" + `; a rate is one of requests and a time:
 ` + "`\"3000/10m\"`" + `. In the environment a list has commas between its texts; a list of tables
 stands in the file alone.
 

@@ -24,8 +24,8 @@ func configCheckCommand(g *global) *cobra.Command {
 against the secret keys and this release, and sees that this user may write it and make
 files beside it. Mistakes are named together, at most one of a group of settings but of
 [[rules]], where each is named, each with what to do; rules that are never reached are
-warnings. Other commands name the first mistake. A server may be running on the database meanwhile: it is read, and neither locked nor
-changed.`,
+warnings. Other commands name the first mistake. A server may be running on the database
+meanwhile: it is read, and neither locked nor changed.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper serve"},
 		RunE: func(c *cobra.Command, _ []string) error {
