@@ -111,17 +111,25 @@ func readGatewayKey(what, name string) (string, error) {
 // open nothing of what there is.
 const BadKeyFile = "correct it, or bring back the one that the database was made with; if that is nowhere, move this one away: grantkeeper keys replace-lost"
 
-// NoKeyFile says what to do where there is none, or something else.
-const NoKeyFile = "bring back the one that the database was made with, and if it is nowhere: grantkeeper keys replace-lost; for a new installation: grantkeeper init"
+// NoKeyFile says what to do where there is none, or something else, but not for a new
+// installation.
+const NoKeyFile = "bring back the one that the database was made with, and if it is nowhere: grantkeeper keys replace-lost; for a new installation: "
 
+// ReadKeys reads the key file of a server.
 func ReadKeys(name string) ([]*token.Key, error) {
-	b, err := readSecret("secret_key_file", name, NoKeyFile)
+	return ReadKeysOr(name, NoKeyFile+"grantkeeper init", BadKeyFile)
+}
+
+// ReadKeysOr is ReadKeys for whoever has other words for what to do where there is no key file,
+// and where it is bad.
+func ReadKeysOr(name, none, bad string) ([]*token.Key, error) {
+	b, err := readSecret("secret_key_file", name, none)
 	if err != nil {
 		return nil, err
 	}
 	keys, err := parseKeys(b)
 	if err != nil {
-		return nil, fault.BadConfig(BadKeyFile, "secret_key_file: %s: %v", name, err)
+		return nil, fault.BadConfig(bad, "secret_key_file: %s: %v", name, err)
 	}
 	return keys, nil
 }

@@ -226,17 +226,14 @@ func devKey(ctx context.Context, data string) ([]*token.Key, error) {
 	}
 	name := filepath.Join(data, "secret.key")
 	text := base64.StdEncoding.EncodeToString(secret[:]) + "\n"
-	if own, _, err := store.HasClient(ctx, databaseIn(data), DevClientID); err == nil && own {
-		// it was made with a key, and another one would open nothing of it
-	} else if err := config.WriteNew(name, 0o600, []byte(text)); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fault.CannotOpen("", "secret key: %v", err)
+	own, _, err := store.HasClient(ctx, databaseIn(data), DevClientID)
+	if err != nil || !own { // else it was made with a key, and another one would open nothing of it
+		if err := config.WriteNew(name, 0o600, []byte(text)); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, fault.CannotOpen("", "secret key: %v", err)
+		}
 	}
-	keys, err := config.ReadKeys(name)
-	var e *fault.Error
-	if errors.As(err, &e) && (e.Hint == config.BadKeyFile || e.Hint == config.NoKeyFile) { // dev makes its own
-		return nil, &fault.Error{Code: e.Code, What: e.What, Hint: "move it and the database away, dev makes new ones; or choose another --data"}
-	}
-	return keys, err
+	const hint = "move it and the database away, dev makes new ones; or choose another --data"
+	return config.ReadKeysOr(name, hint, hint)
 }
 
 // databaseIn is where dev keeps its database in a folder.

@@ -93,11 +93,8 @@ func (o *Options) Write() (w Written, err error) {
 			return w, &fault.Error{Code: fault.State, What: name + " is there already, nothing was written", Hint: "move it away, or choose --dir"}
 		}
 		if name == key {
-			if _, err := config.ReadKeys(key); err != nil { // it stays, and serve would refuse it
-				if e, ok := errors.AsType[*fault.Error](err); ok { // this is init
-					e.Hint = strings.Replace(e.Hint, "for a new installation: grantkeeper init", "for a new installation: move it away", 1)
-				}
-				return w, err
+			if _, err := config.ReadKeysOr(key, config.NoKeyFile+"move it away", config.BadKeyFile); err != nil {
+				return w, err // it would stay, and serve would refuse it
 			}
 			keep = true
 		}
