@@ -2,7 +2,6 @@ package setup
 
 import (
 	"cmp"
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -117,9 +116,7 @@ func (b *Behind) settings() (w serviceText, err error) {
 // makeKey writes a new key where nothing is. What is there has to be a key: a folder, or a link
 // that leads nowhere, is none.
 func makeKey(name string) error {
-	secret := make([]byte, 32)
-	rand.Read(secret)
-	err := config.WriteNew(name, 0o600, []byte(hex.EncodeToString(secret)+"\n"))
+	err := config.WriteNew(name, 0o600, []byte(hex.EncodeToString(random(32))+"\n"))
 	if errors.Is(err, fs.ErrExist) {
 		return checkKey(name)
 	}
