@@ -260,11 +260,12 @@ func (s *Server) removeFactor(v *page.Visit) error {
 	if done {
 		return err
 	}
+	back := factorsPath(s.Returned(page.One(form, "return")))
 	err = s.Store.RemoveFactor(v.R.Context(), v.Person.ID, v.Session, page.One(form, "id"), s.Act(v))
 	if errors.Is(err, store.ErrNotAllowed) {
-		return s.toAgain(v, factorsPath(s.Returned(page.One(form, "return"))))
+		return s.toAgain(v, back)
 	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return page.Wrap("remove factor", err)
 	}
-	return v.See(factorsPath(s.Returned(page.One(form, "return"))))
+	return v.See(back)
 }
