@@ -507,14 +507,7 @@ func misspelt(t reflect.Type, v any, under string) (is, want string) {
 				return is, want
 			}
 		}
-	case reflect.Map:
-		all, _ := v.(map[string]any)
-		for _, key := range slices.Sorted(maps.Keys(all)) {
-			if is, want = misspelt(t.Elem(), all[key], under+key+"."); is != "" {
-				return is, want
-			}
-		}
-	case reflect.Struct:
+	case reflect.Map, reflect.Struct:
 		all, _ := v.(map[string]any)
 		for _, key := range slices.Sorted(maps.Keys(all)) {
 			name, of, known := settingOf(t, key)
@@ -532,8 +525,12 @@ func misspelt(t reflect.Type, v any, under string) (is, want string) {
 	return "", ""
 }
 
-// settingOf gives the name and the type of the field of t that the decoder takes a key for.
+// settingOf gives the name and the type of what the decoder takes a key in a table for: a field
+// of t, or whatever is in a map.
 func settingOf(t reflect.Type, key string) (name string, of reflect.Type, known bool) {
+	if t.Kind() == reflect.Map {
+		return key, t.Elem(), true
+	}
 	for f := range t.Fields() {
 		if name, _, _ = strings.Cut(f.Tag.Get("toml"), ","); strings.EqualFold(name, key) {
 			return name, f.Type, true
