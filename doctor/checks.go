@@ -76,8 +76,7 @@ func served(f func(*Examination) Finding) func(*Examination) []Finding {
 	}
 }
 
-// noConfiguration says why what needs a valid configuration is not judged; it is none that dev's
-// server needs.
+// noConfiguration says why what needs a valid configuration is not judged.
 func (d *Examination) noConfiguration() []Finding {
 	f := d.checkConfiguration()
 	f.Name = "configuration"

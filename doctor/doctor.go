@@ -73,9 +73,9 @@ type Examination struct {
 	Dev       bool // there is no configuration, and the server that answers needs none
 	Now       time.Time
 	Strict    bool
-	Elsewhere bool // whoever asks named the server that is asked
+	Elsewhere bool // --operator named the server that is asked: the configuration may be another's
 
-	Operator  string // URL that --operator gave; "" is that of the configuration
+	Operator  string // URL that is asked, by --operator or, its own, by the console; "" is that of the configuration
 	Server    string // URL of the one that answers
 	Version   string // of this binary
 	Status    Status
@@ -118,6 +118,9 @@ func (k check) is(name string) bool {
 	return strings.ReplaceAll(strings.TrimSpace(name), " ", "-") == k.name
 }
 
+// meant reports whether the check is among those that are asked for, which are all by default.
+func (k check) meant(only []string) bool { return len(only) == 0 || slices.ContainsFunc(only, k.is) }
+
 // Known reports whether there is a check of this name, which may have spaces.
 func Known(name string) bool {
 	return slices.ContainsFunc(checks, func(k check) bool { return k.is(name) })
@@ -134,7 +137,7 @@ func Names() (all []string) {
 // Findings are those of all checks, or of only these, each once.
 func (d *Examination) Findings(only []string) (all []Finding) {
 	for _, k := range checks {
-		if len(only) > 0 && !slices.ContainsFunc(only, k.is) {
+		if !k.meant(only) {
 			continue
 		}
 		for _, f := range k.run(d) {
@@ -176,8 +179,7 @@ func (d *Examination) Ask(ctx context.Context, bases, only []string, server func
 		all.Go(func() { one.ask(soon) })
 	}
 	all.Wait()
-	database := len(only) == 0 || slices.ContainsFunc(only, check{name: "database"}.is)
-	if database && d.ConfigErr == nil && d.StatusErr == nil && !d.Dev && d.Operator == "" {
+	if (check{name: "database"}).meant(only) && d.ConfigErr == nil && d.StatusErr == nil && !d.Dev && d.Operator == "" {
 		d.beside = examineRunning(ctx, d.Checked)
 	}
 }
