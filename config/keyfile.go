@@ -33,7 +33,7 @@ func EditKeys(ctx context.Context, name string, edit func([]NumberedKey) ([]Numb
 		return fault.CannotOpen(ifDenied(err, hint), "secret_key_file: %v", err)
 	}
 	defer unlock()
-	b, err := readSecret("secret_key_file", name, "run: grantkeeper init")
+	b, err := readSecret("secret_key_file", name, noKeyFile)
 	if err != nil {
 		return err
 	}

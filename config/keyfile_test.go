@@ -1,8 +1,10 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/fault"
@@ -53,6 +55,18 @@ func TestMakeKeys(t *testing.T) {
 		}
 	}
 	if left, err := os.ReadDir(disk.Dir()); len(left) != 1 || err != nil {
+		t.Errorf("it has left %v, %v", left, err)
+	}
+}
+
+// Where the key file is gone, a new one would open nothing of what there is.
+func TestEditKeysOfNoFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "secret.key")
+	err := EditKeys(t.Context(), name, func([]NumberedKey) ([]NumberedKey, error) { return nil, errors.New("edited") }, nil)
+	if text, code := refused(t, err); code != fault.Config || !strings.Contains(text, "there is no file "+name) || !strings.Contains(text, "keys replace-lost") {
+		t.Errorf("code %d, %s", code, text)
+	}
+	if left, err := os.ReadDir(filepath.Dir(name)); len(left) > 0 || err != nil {
 		t.Errorf("it has left %v, %v", left, err)
 	}
 }

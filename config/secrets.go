@@ -115,9 +115,11 @@ const BadKeyFile = "correct it, or bring back the one that the database was made
 // installation.
 const NoKeyFile = "bring back the one that the database was made with, and if it is nowhere: grantkeeper keys replace-lost; for a new installation: "
 
+const noKeyFile = NoKeyFile + "grantkeeper init"
+
 // ReadKeys reads the key file of a server.
 func ReadKeys(name string) ([]*token.Key, error) {
-	return ReadKeysOr(name, NoKeyFile+"grantkeeper init", BadKeyFile)
+	return ReadKeysOr(name, noKeyFile, BadKeyFile)
 }
 
 // ReadKeysOr is ReadKeys for whoever has other words for what to do where there is no key file,
