@@ -14,8 +14,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/config"
@@ -142,7 +143,7 @@ func (d *Examination) checkData() Finding {
 		return found("the database is elsewhere")
 	}
 	dir := folderOf(d.Checked.Path)
-	if err := syscall.Access(dir, toMakeFiles); err != nil {
+	if err := unix.Access(dir, toMakeFiles); err != nil {
 		return warned("run doctor as the user who runs serve, or: chown the folder", "%s: this user cannot write in it: %v", dir, err)
 	}
 	free, err := store.Room(dir)

@@ -8,7 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
@@ -67,22 +68,19 @@ func newDatabase(path string) (string, error) {
 // folderOf is where the files of a database are, or will be: its path may be a link.
 func folderOf(path string) string { return filepath.Dir(store.FilesOf(path)[0]) }
 
-// What access(2) asks for.
-const (
-	toWrite, toRead = 2, 4
-	toMakeFiles     = toWrite | 1 // in a folder
-)
+// toMakeFiles is what access(2) asks of a folder.
+const toMakeFiles = unix.W_OK | unix.X_OK
 
 // writable says why this user could not run a server on a database: it writes the files that
 // are there, and makes others beside them. It touches nothing.
 func writable(path string) error {
 	for _, file := range store.FilesOf(path) {
-		if err := syscall.Access(file, toRead|toWrite); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := unix.Access(file, unix.R_OK|unix.W_OK); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return &fs.PathError{Op: "open", Path: file, Err: err}
 		}
 	}
 	dir := folderOf(path)
-	if err := syscall.Access(dir, toMakeFiles); err != nil {
+	if err := unix.Access(dir, toMakeFiles); err != nil {
 		return fault.CannotOpen("let the user who runs serve write in it, see that it is not read-only, or choose another database.url", "database: no files can be made in %s: %v", dir, err)
 	}
 	return nil
