@@ -197,27 +197,25 @@ func (d *Examination) checkDatabase() []Finding {
 }
 
 func (d *Examination) judgeDatabase() Finding {
-	where, postgres := "in memory", false
+	where, integrity := "in memory", d.Status.Integrity
 	switch {
+	case d.Elsewhere: // and the configuration says nothing of it
+		where = "as " + d.Server + " says, and not looked at from here"
 	case d.ConfigErr != nil && d.Status.Bytes > 0:
 		where = "of " + d.Server
 	case d.Status.Bytes == 0:
 	case d.Checked.Postgres != "":
-		where, postgres = "postgres", true
-		d.Status.Integrity = "left to pg_amcheck" // which looks at it
+		where, integrity = "postgres", "left to pg_amcheck"
 	default:
 		where = "sqlite " + d.Checked.Path
 	}
-	if d.Elsewhere {
-		where = "as " + d.Server + " says, and not looked at from here"
-	}
-	text := fmt.Sprintf("%s, schema %d, %s, integrity %s", where, d.Status.Schema, terminal.Size(d.Status.Bytes), d.Status.Integrity)
-	if strings.Contains(d.Status.Integrity, "damaged") {
+	text := fmt.Sprintf("%s, schema %d, %s, integrity %s", where, d.Status.Schema, terminal.Size(d.Status.Bytes), integrity)
+	if strings.Contains(integrity, "damaged") {
 		return failed("stop it, keep the file, and restore: grantkeeper backup restore FILE", "%s", text)
 	}
 	if d.Status.WentBack > 0 {
 		fix := "end all approvals: grantkeeper backup restore"
-		if !postgres {
+		if where != "postgres" {
 			fix = "stop the server, and end all approvals: grantkeeper backup restore FILE, of the copy that it was set back to"
 		}
 		return failed(fix, "%s; it went back in time, as was seen on %s: what was revoked since its copy may live again", text, terminal.UTC(d.Status.WentBack))

@@ -109,6 +109,10 @@ func TestDoctorSaysWhatItDoesNotLookAt(t *testing.T) {
 	if f := d.Findings([]string{"database"})[0]; f.Result != "ok" || !strings.HasPrefix(f.Text, "as http://127.0.0.1:8081 says, and not looked at from here, schema ") {
 		t.Errorf("%+v", f)
 	}
+	d.Checked.Postgres, d.Status.Integrity = "postgres://db.example/here", "damaged: there" // of the configuration here
+	if f := d.Findings([]string{"database"})[0]; f.Result != "fail" || !strings.Contains(f.Text, "damaged: there") {
+		t.Errorf("%+v", f)
+	}
 }
 
 // To look at a database leaves nothing beside it, and nothing changed.
