@@ -19,13 +19,14 @@ type note struct {
 	written chan struct{} // or nil
 }
 
-// Later tries again what cannot be written, so that nothing is lost while it runs.
+// Later tries again what cannot be written, so that nothing is lost while it runs but what the
+// database refuses for what is in it.
 func (p *Engine) Later(run func(*engine.Tx) error, _ func()) bool {
 	return p.notes.Join(note{run: run}, maxNotes)
 }
 
 // writeNotes writes what nobody waits for, together. What cannot be written is
-// tried again until there is no more room for it.
+// tried again until there is no more room for it, unless it is refused for good.
 func (p *Engine) writeNotes() {
 	var unwritten repeated
 	for {
