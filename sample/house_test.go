@@ -73,7 +73,7 @@ func newHouseOf(t testing.TB, d store.Directory) *house {
 func (h *house) behind(t testing.TB) http.Handler {
 	t.Helper()
 	door := &gateway.Server{
-		API: h.server, Base: func(string) string { return base }, Host: "app.example",
+		API: h.server, Base: func(string) string { return base }, Host: func() string { return "app.example" },
 		Keys: func() []gateway.Key {
 			return []gateway.Key{{Name: "sample", Secret: gatewayKey, Scopes: []gateway.Scope{gateway.Directory, gateway.DirectoryRead}}}
 		},
