@@ -1,10 +1,10 @@
 package mcp
 
 import (
-	"context"
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
