@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -230,4 +231,32 @@ func TestThrottle(t *testing.T) {
 		p.working = time.Time{}
 		rests(time.Second, 0)
 	})
+}
+
+// What is beside stays there where the file of a copy does not take it.
+func TestWhatIsNotBroughtBackStaysBeside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "grantkeeper.db")
+	SettingsOf = func(_ string, settings url.Values) { settings.Add("_pragma", "foreign_keys(1)") }
+	defer func() { SettingsOf = nil }()
+	db, err := Connect(DSN(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), `
+		CREATE TABLE known (hash BLOB PRIMARY KEY);
+		CREATE TABLE spent (hash BLOB PRIMARY KEY REFERENCES known (hash) DEFERRABLE INITIALLY DEFERRED, ends_at INTEGER)`); err != nil {
+		t.Fatal(err) // the rows are taken, and their commit is not
+	}
+	b := newBeside()
+	proof := map[[sha256.Size]byte]int64{{7}: 100}
+	if err := errors.Join(b.open(path), b.save(nil, proof), b.conn.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := settleFile(t.Context(), path); err == nil {
+		t.Error("the commit has not failed")
+	}
+	if _, spent, err := leftBeside(path); err != nil || !maps.Equal(spent, proof) {
+		t.Errorf("left beside: %v, %v", spent, err)
+	}
 }

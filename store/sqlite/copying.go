@@ -83,7 +83,10 @@ func settleFile(ctx context.Context, path string) error {
 	if err := bringBack(fileTx{ctx, tx}.exec, moved, spent); err != nil {
 		return errors.Join(err, tx.Rollback())
 	}
-	return errors.Join(tx.Commit(), (&beside{}).remove(path))
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	return (&beside{}).remove(path)
 }
 
 // fileTx is a transaction of a file that nobody works on.
