@@ -646,12 +646,18 @@ func TestServiceStandsStill(t *testing.T) {
 			t.Errorf("%s: %d %s, log %s", what, a.StatusCode, a.body, h.log)
 		}
 	}
-	h := newHouse(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		_ = http.NewResponseController(w).Flush()
-		time.Sleep(300 * time.Millisecond)
-		_, _ = io.WriteString(w, "data: late\n\n")
-	}), func(h *house) { h.proxy.Wait = 100 * time.Millisecond })
+	h := newHouse(t, http.NotFoundHandler(), func(h *house) {
+		h.proxy.Wait = time.Second
+		h.proxy.to = tripper(func(r *http.Request) (*http.Response, error) {
+			body, from := io.Pipe()
+			time.AfterFunc(h.proxy.Wait*3/2, func() {
+				_, _ = io.WriteString(from, "data: late\n\n")
+				from.Close()
+			})
+			context.AfterFunc(r.Context(), func() { from.CloseWithError(r.Context().Err()) })
+			return &http.Response{StatusCode: 200, ContentLength: -1, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
+		})
+	})
 	token, _ := h.live("ada", everything)
 	if a := h.send("POST", token, call("x")); !strings.Contains(a.body, "data: late") {
 		t.Errorf("a stream has no bound: %d %s", a.StatusCode, a.body)
