@@ -146,8 +146,8 @@ func TestJournalsAreTheOwnersAlone(t *testing.T) {
 	wantClosed(t, "with a journal", folder, 2)
 }
 
-// A log of writes without its database is left as it is: it alone has what was written
-// last. What is something else is left as it is, too.
+// A log of writes without its database is left as it is, also where a backup is in its place:
+// it alone has what was written last. What is something else is left as it is, too.
 func TestFilesThatAreNotTouched(t *testing.T) {
 	if !embedded() {
 		return
@@ -156,9 +156,13 @@ func TestFilesThatAreNotTouched(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "grantkeeper.db")
 	copyFile(t, h.path+"-wal", path+"-wal") // as it was when the server was killed
-	for _, empty := range []bool{false, true} {
-		if empty {
-			if err := os.WriteFile(path, nil, 0o600); err != nil {
+	backup, err := os.ReadFile(h.backup(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, instead := range [][]byte{nil, {}, backup} {
+		if n > 0 {
+			if err := os.WriteFile(path, instead, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -22,7 +22,7 @@ var (
 	ErrAhead       = errors.New("time would go back there")
 	ErrInUse       = errors.New("another process works on this database")
 	ErrLogBeside   = errors.New("what was written last is beside it, and would be lost")
-	ErrParted      = errors.New("the log of a database that is gone, or empty")
+	ErrParted      = errors.New("the log of a database that is gone, empty or replaced")
 	ErrDamaged     = errors.New("the database is damaged")
 	ErrNodes       = errors.New("nodes of an older release work on this database")
 	ErrKeys        = errors.New("the secret keys are not the database's")

@@ -96,7 +96,7 @@ func folderOf(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for _, name := range []string{database, database + "-wal"} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte("SQLite format 3\x00"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("SQLite format 3\x00\x10\x00\x02\x02"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

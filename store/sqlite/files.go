@@ -81,16 +81,30 @@ func refuseForeign(path string) error {
 	return nil
 }
 
-// refuseParted refuses a log of writes without its database: SQLite would empty it, and
-// what was written last is in it alone.
+// refuseParted refuses a log of writes without its database: SQLite would empty it, or put what
+// was written last, which is in it alone, into another database.
 func refuseParted(path string) error {
-	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
-		return nil
-	}
-	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
+	// The log first: whoever begins one has written before that the database has it.
+	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 && !hasLog(path) {
 		return fmt.Errorf("database: %s-wal: %w", path, engine.ErrParted)
 	}
 	return nil
+}
+
+// hasLog is whether a database is one with a log of writes, by its first page. A backup is
+// none, nor is a copy that was not opened yet.
+func hasLog(path string) bool {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return true // whoever opens it to write says why
+	}
+	defer f.Close()
+	version := make([]byte, 1)
+	_, err = f.ReadAt(version, 18) // SQLite file format, section 1.3
+	return err == nil && version[0] == 2 || err != nil && !errors.Is(err, io.EOF)
 }
 
 // closeToOthers makes the files of a database their owner's alone, whatever the
