@@ -425,6 +425,10 @@ func TestRestoreRefused(t *testing.T) {
 	if err := os.WriteFile(log+"-wal", []byte("something"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	refreshes := filepath.Join(t.TempDir(), "beside.db")
+	if err := os.WriteFile(refreshes+"-refreshes-wal", []byte("something"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
@@ -444,6 +448,7 @@ func TestRestoreRefused(t *testing.T) {
 		{"onto a live one", backup, h.path, h.ring, ErrInUse},
 		{"onto one that is there", backup, there, h.ring, ErrNotEmpty},
 		{"onto a log of writes", backup, log, h.ring, ErrNotEmpty},
+		{"onto refreshes beside", backup, refreshes, h.ring, ErrNotEmpty},
 		{"onto a FIFO", backup, fifo, h.ring, ErrNotEmpty},
 		{"no file", filepath.Join(t.TempDir(), "none"), "", h.ring, os.ErrNotExist},
 	} {

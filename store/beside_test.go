@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -135,6 +136,36 @@ func TestKilledBesideALongChange(t *testing.T) {
 		t.Errorf("beside the database: %v", err)
 	}
 	again.same(t, "after the kill")
+}
+
+// What was answered beside a long change is kept, and told of, where a start finds it without
+// its file.
+func TestRefreshesWithoutTheirFile(t *testing.T) {
+	if !embedded() {
+		return
+	}
+	h := furnished(t)
+	id := h.live(t, h.answer(1))
+	end := h.long(t, putAda)
+	if v, err := h.refresh(id, 1); v != approval.OK || err != nil {
+		t.Fatalf("refresh: %v %v", v, err)
+	}
+	path := h.leftAt(t)
+	if err := end(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path + "-refreshes"); err != nil {
+		t.Fatal(err)
+	}
+	var log logged
+	s, err := Open(context.Background(), Options{Path: path, Ring: h.ring, Now: h.clock.Now, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if kept, err := os.Stat(path + "-refreshes-wal.aside"); err != nil || kept.Size() == 0 || !log.has("put aside") {
+		t.Errorf("%v, and the log has %s", err, &log.text)
+	}
 }
 
 // Keys are replaced of what a server would start with: a refresh that a killed one had saved

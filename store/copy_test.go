@@ -276,7 +276,7 @@ func TestCopyRefuses(t *testing.T) {
 		}
 	}
 	beside := file(t) // refreshes of a database that was there
-	if err := os.WriteFile(beside.Path+"-refreshes", []byte("a note"), 0o600); err != nil {
+	if err := os.WriteFile(beside.Path+"-refreshes-wal", []byte("a note"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := copies(t, from, beside); !errors.Is(err, ErrNotEmpty) || !strings.Contains(err.Error(), "-refreshes") {

@@ -33,6 +33,9 @@ import (
 // besideSuffix names the second database; it has a log of writes of its own.
 const besideSuffix = "-refreshes"
 
+// besideSuffixes are those of all its files.
+var besideSuffixes = []string{besideSuffix, besideSuffix + "-wal", besideSuffix + "-journal"}
+
 // besideRound is how many refreshes are brought back into the rows while everybody waits;
 // more are a long change themselves.
 const besideRound = 256
@@ -41,6 +44,7 @@ const besideRound = 256
 // goroutine touches it.
 type beside struct {
 	conn   *sqlite3.Conn // nil until there is something to save; never for a database in memory
+	files  files         // of it, for as long as it is open
 	failed bool          // the disk refused: refreshes wait as all else does
 	moved  map[approval.ID]engine.Transition
 	spent  map[[sha256.Size]byte]int64 // proofs of clients' keys, until when they would be taken
@@ -83,9 +87,12 @@ func (b *beside) open(path string) (err error) {
 	if b.conn, err = openBeside(name); err != nil {
 		return err
 	}
-	return b.conn.Exec(`
+	if err := b.conn.Exec(`
 		CREATE TABLE IF NOT EXISTS moved (id BLOB PRIMARY KEY, generation INTEGER, key_number INTEGER, network INTEGER, bound BLOB, used_at INTEGER) WITHOUT ROWID;
-		CREATE TABLE IF NOT EXISTS spent (hash BLOB PRIMARY KEY, ends_at INTEGER) WITHOUT ROWID`)
+		CREATE TABLE IF NOT EXISTS spent (hash BLOB PRIMARY KEY, ends_at INTEGER) WITHOUT ROWID`); err != nil {
+		return err
+	}
+	return b.files.hold(name, name+"-wal")
 }
 
 func openBeside(name string) (*sqlite3.Conn, error) {
@@ -100,6 +107,9 @@ func openBeside(name string) (*sqlite3.Conn, error) {
 func (b *beside) save(moved []engine.Transition, spent map[[sha256.Size]byte]int64) (err error) {
 	if b.conn == nil {
 		return nil
+	}
+	if err := b.files.inPlace(); err != nil {
+		return err
 	}
 	if err := b.conn.Exec(`BEGIN IMMEDIATE`); err != nil {
 		return err
@@ -162,10 +172,10 @@ func (b *beside) remove(path string) error {
 	var errs []error
 	if b.conn != nil {
 		errs = append(errs, b.conn.Close())
-		b.conn = nil
+		b.conn, b.files = nil, files{}
 	}
-	for _, suffix := range []string{"", "-wal", "-journal"} {
-		if err := os.Remove(path + besideSuffix + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, suffix := range besideSuffixes {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}
@@ -176,6 +186,9 @@ func (b *beside) remove(path string) error {
 // not finished says nothing yet.
 func leftBeside(path string) (moved map[approval.ID]engine.Transition, spent map[[sha256.Size]byte]int64, err error) {
 	name := path + besideSuffix
+	if err := refuseParted(name); err != nil {
+		return nil, nil, err
+	}
 	if info, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
 		return nil, nil, nil
 	}
@@ -264,6 +277,9 @@ func (e *Engine) bringBackLeft(ctx context.Context) error {
 	if path == "" {
 		return nil
 	}
+	if err := e.putAside(path + besideSuffix); err != nil {
+		return err
+	}
 	moved, spent, err := leftBeside(path)
 	if err != nil {
 		return err
@@ -276,6 +292,20 @@ func (e *Engine) bringBackLeft(ctx context.Context) error {
 		e.Log.Info("refreshes beside a change that was not finished are in the database", "refreshes", len(moved))
 	}
 	return e.Writer.beside.remove(path)
+}
+
+// putAside keeps a log of refreshes whose file somebody took away. A server that was killed
+// while it removed both leaves the same, so it is no reason not to start.
+func (e *Engine) putAside(name string) error {
+	if refuseParted(name) == nil {
+		return nil
+	}
+	aside := name + "-wal.aside"
+	e.Log.Warn("a log of refreshes is without its file, and put aside: unless a server was killed just as it removed them, the apps have to be approved again", "file", aside)
+	if err := os.Rename(name+"-wal", aside); err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	return nil
 }
 
 // A throttle makes a long change sleep for part of its time while clients refresh, so that they

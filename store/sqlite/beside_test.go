@@ -94,6 +94,39 @@ func TestWhatIsBesideIsThere(t *testing.T) {
 	}
 }
 
+// Nothing is saved in files that are not in their place, where no start would find it, and what
+// the log has is not overlooked where the file is gone.
+func TestMovedBeside(t *testing.T) {
+	for _, suffix := range []string{"", "-wal"} {
+		path := filepath.Join(t.TempDir(), "grantkeeper.db")
+		b := newBeside()
+		if err := errors.Join(b.open(path), b.save([]engine.Transition{refreshed(1, 2)}, nil)); err != nil {
+			t.Fatal(err)
+		}
+		file := path + besideSuffix + suffix
+		if err := os.Rename(file, file+".aside"); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.save([]engine.Transition{refreshed(1, 3)}, nil); !errors.Is(err, errMoved) {
+			t.Errorf("%s: saved: %v", suffix, err)
+		}
+		if suffix == "" {
+			if moved, _, err := leftBeside(path); !errors.Is(err, engine.ErrParted) {
+				t.Errorf("a log without its file: %v, %v", moved, err)
+			}
+		}
+		if err := os.Rename(file+".aside", file); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.save([]engine.Transition{refreshed(1, 3)}, nil); err != nil {
+			t.Errorf("%s: in its place: %v", suffix, err)
+		}
+		if err := errors.Join(os.Rename(file, file+".aside"), b.remove(path), b.open(path), b.save([]engine.Transition{refreshed(1, 4)}, nil), b.remove(path)); err != nil {
+			t.Errorf("%s: made anew: %v", suffix, err)
+		}
+	}
+}
+
 // Its log is looked at as the other one's is (decision T18).
 func TestHarmedLogBeside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "grantkeeper.db")

@@ -156,8 +156,10 @@ func (s *copySide) clear(ctx context.Context) error {
 		}
 	}
 	// Refreshes of a database that was here are none of the copy's.
-	if info, err := os.Lstat(s.path + besideSuffix); err == nil && info.Size() > 0 {
-		return fmt.Errorf("database: %s: %w", s.path+besideSuffix, engine.ErrNotEmpty)
+	for _, suffix := range besideSuffixes {
+		if info, err := os.Lstat(s.path + suffix); err == nil && info.Size() > 0 {
+			return fmt.Errorf("database: %s: %w", s.path+suffix, engine.ErrNotEmpty)
+		}
 	}
 	for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {
 		if err := os.Remove(s.path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -108,7 +108,7 @@ func (e *Engine) open(ctx context.Context) error {
 		return err
 	}
 	if path != "" {
-		if err := e.files.hold(path); err != nil {
+		if err := e.files.holdAll(path); err != nil {
 			return err
 		}
 	}

@@ -45,12 +45,16 @@ func (f *files) lockAll(path string, log *slog.Logger) (err error) {
 	return f.lock.lockDatabase(path) // which may be new
 }
 
-// hold remembers what was opened: the database, its log of writes, the index of the log, and
+// holdAll remembers what was opened: the database, its log of writes, the index of the log, and
 // the lock that keeps a second server off it. A connection that is opened while the index is
 // gone makes one of its own: it never sees what is written from then on, and a checkpoint by
 // it puts pages where others belong.
-func (f *files) hold(path string) error {
-	for _, path := range slices.Compact([]string{f.named, path, path + "-wal", path + "-shm", path + ".lock"}) {
+func (f *files) holdAll(path string) error {
+	return f.hold(slices.Compact([]string{f.named, path, path + "-wal", path + "-shm", path + ".lock"})...)
+}
+
+func (f *files) hold(paths ...string) error {
+	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
 			return fmt.Errorf("database: %w", err)

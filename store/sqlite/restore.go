@@ -55,7 +55,7 @@ func Unpack(from, to string) error {
 // name or by the one that it leads to.
 func refuseBeside(from string) error {
 	for _, path := range []string{from, realPath(from)} {
-		for _, suffix := range []string{"-wal", "-journal", besideSuffix, besideSuffix + "-wal", besideSuffix + "-journal"} {
+		for _, suffix := range slices.Concat([]string{"-wal", "-journal"}, besideSuffixes) {
 			info, err := os.Lstat(path + suffix)
 			if err == nil && info.Size() > 0 {
 				return fmt.Errorf("backup: %s: %w: %s", from, engine.ErrLogBeside, path+suffix)
@@ -142,7 +142,7 @@ func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 		return Restored{}, err
 	}
 	defer lock.Close()
-	for _, suffix := range []string{"", "-wal", "-journal", besideSuffix} {
+	for _, suffix := range slices.Concat([]string{"", "-wal", "-journal"}, besideSuffixes) {
 		if info, err := os.Lstat(o.To + suffix); err == nil && (info.Size() > 0 || !info.Mode().IsRegular()) {
 			return Restored{}, fmt.Errorf("database: %s: %w", o.To+suffix, engine.ErrNotEmpty)
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
