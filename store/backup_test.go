@@ -278,19 +278,28 @@ func TestBackupIsTheOwnersAlone(t *testing.T) {
 	h.embedded().Copying.Unlock()
 }
 
-// What an earlier process left beside the database goes with the next backup.
+// What an earlier process left beside the database goes with the next backup, and nothing that
+// somebody else has put there.
 func TestBackupFileCleansUp(t *testing.T) {
 	if !embedded() {
 		return
 	}
 	h := furnished(t)
-	left := h.path + ".backup-1-1"
-	if err := os.WriteFile(left, nil, 0o600); err != nil {
-		t.Fatal(err)
+	left := h.BackupFile()
+	others := []string{h.path + ".backup-before-upgrade", h.path + ".backup-2026-11"}
+	for _, name := range append(others, left) {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	name := h.BackupFile()
 	if _, err := os.Stat(left); err == nil || filepath.Dir(name) != filepath.Dir(h.path) {
 		t.Errorf("%s is there still, or %s is elsewhere", left, name)
+	}
+	for _, name := range others {
+		if _, err := os.Stat(name); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

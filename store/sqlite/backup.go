@@ -8,7 +8,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -60,6 +62,9 @@ func copyDatabase(ctx context.Context, db *sql.DB, path string, taken func() tim
 	return nil
 }
 
+// leftBackup is how the names of BackupFile go on, behind the database's: no other is removed.
+var leftBackup = regexp.MustCompile(`^\.backup-[0-9]+-[0-9]{19}$`)
+
 // BackupFile is beside the database.
 func (e *Engine) BackupFile() string {
 	dir, base := os.TempDir(), "grantkeeper.db"
@@ -67,7 +72,9 @@ func (e *Engine) BackupFile() string {
 		dir, base = filepath.Split(e.Options.Path)
 		if left, err := filepath.Glob(e.Options.Path + ".backup-*"); err == nil && e.Copying.TryLock() {
 			for _, name := range left {
-				os.Remove(name)
+				if leftBackup.MatchString(strings.TrimPrefix(name, e.Options.Path)) {
+					os.Remove(name)
+				}
 			}
 			e.Copying.Unlock()
 		}
