@@ -115,7 +115,7 @@ func copyInto(ctx context.Context, db *sql.DB, path string, taken func() time.Ti
 }
 
 func copyPages(ctx context.Context, from *sqlite3.Conn, path string) error {
-	to := FileURL(path, url.Values{"_pragma": {"synchronous(off)"}})
+	to := FileURL(path, url.Values{"mode": {"rw"}, "_pragma": {"synchronous(off)"}})
 	if sums, err := from.FileControl("main", sqlite3.FCNTL_RESERVE_BYTES); err != nil {
 		return err
 	} else if sums == 8 { // pages are copied as they are read, and their sums made when they are written
@@ -165,7 +165,8 @@ func asOneFile(ctx context.Context, path string, at time.Time) error {
 		return err
 	}
 	defer os.Remove(path + "-shm") // of a database in memory there is no log
-	db, err := sql.Open("sqlite3", FileURL(path, url.Values{"_pragma": {"journal_mode(delete)", "synchronous(full)"}}))
+	// An empty file that is made, where the copy was moved away, would be told as one.
+	db, err := sql.Open("sqlite3", FileURL(path, url.Values{"mode": {"rw"}, "_pragma": {"journal_mode(delete)", "synchronous(full)"}}))
 	if err != nil {
 		return err
 	}
