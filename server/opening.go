@@ -51,10 +51,12 @@ func OpenError(err error) error {
 	return fault.CannotOpen("see that the folder exists, that this user may write in it, and that its disk has room and is not read-only", "%v", err)
 }
 
-// MendDatabase says what to do about what is the matter with PostgreSQL. The
+// MendDatabase says what to do about what is the matter with the database. The
 // server goes on by itself then.
 func MendDatabase(cause string) string {
 	switch cause {
+	case store.MovedFile:
+		return "put it back where it was, or start the server anew with the one that is right"
 	case store.FullDisk:
 		return "make room for PostgreSQL's tables and its log"
 	case store.NoConnection:

@@ -84,13 +84,18 @@ func (s *Server) take(ctx context.Context, c config.Checked) error {
 	if (c.TLS == nil) != (s.TLS == nil) {
 		return fault.BadConfig("restart it", "http: TLS of one's own cannot be switched on or off while it runs")
 	}
+	if err := s.store.PreregisteredConflict(c.Preregistered); err != nil {
+		return s.refusedClients(err)
+	}
 	act := store.Act{Actor: "system", Reason: "configuration"}
-	if _, err := s.store.AddKeys(ctx, c.Ring.Keys(), act); err != nil {
+	if _, err := s.store.AddKeys(ctx, c.Ring.Keys(), act); errors.Is(err, store.ErrUnavailable) {
+		return s.unavailable("secret key: %v", err)
+	} else if err != nil {
 		return fault.BadConfig("use the key file that this database was made with", "secret key: %v", err)
 	}
 	if err := s.store.SyncPreregistered(ctx, c.Preregistered, act); err != nil {
 		back := s.store.SyncPreregistered(ctx, s.present().Preregistered, act) // as it may have changed some
-		return fault.BadConfig("take another id", "clients: %v", errors.Join(err, back))
+		return s.refusedClients(errors.Join(err, back))
 	}
 	for _, l := range s.networked {
 		l.SetNetworks(c.Networks)

@@ -4,11 +4,16 @@ import (
 	"encoding/base64"
 	"io"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/config/configtest"
+	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/token"
 )
 
 // What the service is told is signed with the key that was read last (decision V16).
@@ -67,5 +72,41 @@ func TestHostsAreReread(t *testing.T) {
 	status, text := ask("http://"+s.GatewayAddr().String()+"/v1/decisions", "X-Gateway-Key", strings.ToUpper(configtest.GatewayKey), `{"method": "GET", "path": "/api/v5/things"}`)
 	if status != 200 || !strings.Contains(text, "https://new.example/") {
 		t.Errorf("a gateway: %d %s", status, text)
+	}
+}
+
+// What is refused changes nothing, and is told as what it is: a key that was taken would be
+// wanted at the next start, and a database that cannot be written has neither other keys nor
+// clients of the name.
+func TestRereadRefused(t *testing.T) {
+	s, _, log := started(t, func(*config.Config) {})
+	registered := client.Client{ID: "taken", Name: "App", RedirectURIs: []string{"https://app.example/cb"}, IssuedAt: s.store.Now().Unix()}
+	if err := s.store.AddClient(t.Context(), registered, store.Origin{}, store.Act{}); err != nil {
+		t.Fatal(err)
+	}
+	reread := func(more ...client.Client) string {
+		again, err := good(t).Check()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := again.Ring.Add(token.NewKey(9, [32]byte{9})); err != nil {
+			t.Fatal(err)
+		}
+		again.Preregistered = append(again.Preregistered, more...)
+		before := len(log.String())
+		s.Reread(t.Context(), func() (config.Checked, string, error) { return again, "test.toml", nil })
+		return log.String()[before:]
+	}
+	if said := reread(registered); !strings.Contains(said, "take another id") {
+		t.Error(said)
+	}
+	if slices.ContainsFunc(s.Ring.Keys(), func(k *token.Key) bool { return k.Number == 9 }) {
+		t.Error("the key was taken")
+	}
+	if err := os.Rename(s.Path, s.Path+".aside"); err != nil {
+		t.Fatal(err)
+	}
+	if said := reread(); !strings.Contains(said, "put it back where it was") {
+		t.Error(said)
 	}
 }

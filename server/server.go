@@ -172,16 +172,27 @@ func (s *Server) open(ctx context.Context) (err error) {
 		return err
 	}
 	act := store.Act{Actor: "system", Reason: "configuration"}
-	if err := s.store.SyncPreregistered(ctx, s.Preregistered, act); errors.Is(err, store.ErrUnavailable) {
-		hint := "see that there is room for the database"
-		if why := s.store.WhyNot(err); why != "" {
-			hint = MendDatabase(why)
-		}
-		return fault.CannotOpen(hint, "clients: %v", err)
-	} else if err != nil {
-		return fault.BadConfig("take another id", "clients: %v", err)
+	return s.refusedClients(s.store.SyncPreregistered(ctx, s.Preregistered, act))
+}
+
+// refusedClients says what to do where the store has not taken the configured clients.
+func (s *Server) refusedClients(err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	if errors.Is(err, store.ErrUnavailable) {
+		return s.unavailable("clients: %v", err)
+	}
+	return fault.BadConfig("take another id", "clients: %v", err)
+}
+
+// unavailable says what to do where the database takes nothing.
+func (s *Server) unavailable(format string, err error) error {
+	hint := "see that there is room for the database"
+	if why := s.store.WhyNot(err); why != "" {
+		hint = MendDatabase(why)
+	}
+	return fault.CannotOpen(hint, format, err)
 }
 
 // record begins to keep what calls do, before anybody is answered; or notes that nothing is.
@@ -194,11 +205,7 @@ func (s *Server) record() (err error) {
 	if err == nil {
 		return nil
 	}
-	hint := "see that there is room for the database"
-	if why := s.store.WhyNot(err); why != "" {
-		hint = MendDatabase(why)
-	}
-	return fault.CannotOpen(hint, "%v", err)
+	return s.unavailable("%v", err)
 }
 
 func (s *Server) openStore(ctx context.Context) (err error) {

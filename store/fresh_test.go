@@ -17,7 +17,7 @@ var notAsked = []string{
 	"Check", "Under", "Used", "clientState", "Pressed", "stands", "cacheFilterOf", "pendingPlaces", "Write", "EachCached", "NewestChunks", "Figures",
 	"access", "move", "Version", "names", "Stamp", "AwaitCommit", "APIKey", "LastUse", "Living",
 	"peopleFound", "signed", // behind who asks
-	"takes", "conflicts", // the writer asks once more
+	"takes", "PreregisteredConflict", // the writer asks once more
 	"manyKeys", // within a change, which is up to date
 }
 

@@ -84,7 +84,7 @@ func (s *Store) configured(ctx context.Context) ([]client.Client, error) {
 // was approved for redirect URIs that this does not name ends (decision R8). ErrConflict:
 // an ID is that of a client that registered itself.
 func (s *Store) SyncPreregistered(ctx context.Context, configured []client.Client, act Act) error {
-	if err := s.conflicts(configured); err != nil { // before anything has changed: to take a client over cannot be undone
+	if err := s.PreregisteredConflict(configured); err != nil { // before anything has changed: to take a client over cannot be undone
 		return err
 	}
 	for _, c := range configured {
@@ -110,9 +110,9 @@ func (s *Store) SyncPreregistered(ctx context.Context, configured []client.Clien
 	return nil
 }
 
-// conflicts says which ID is that of a client that registered itself, as far as this
-// node knows.
-func (s *Store) conflicts(configured []client.Client) error {
+// PreregisteredConflict says which ID is that of a client that registered itself, as far as
+// this node knows.
+func (s *Store) PreregisteredConflict(configured []client.Client) error {
 	s.db.Memory.RLock()
 	defer s.db.Memory.RUnlock()
 	for _, c := range configured {
