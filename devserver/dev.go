@@ -53,7 +53,7 @@ type Options struct {
 	MetadataDocuments []string
 	Documents         document.Options
 
-	Doctor  func(context.Context, net.Addr) []operator.Finding // what the console's page Health shows
+	Doctor  func(context.Context, net.Addr, string) []operator.Finding // what the console's page Health shows
 	Signals <-chan os.Signal
 	Ready   func() // from here on signals drain; nil is nobody to tell
 }

@@ -41,6 +41,7 @@ type At struct {
 	URL          string
 	PasswordFile string
 	Flag         string // names passwordFile; "" is --password-file
+	Password     string // to whom knows it; no flag
 }
 
 // Server speaks to an operator API (decision O1).
@@ -85,6 +86,9 @@ func (o At) listener(load func() (config.Loaded, error)) (base, name string, err
 }
 
 func (o At) secret(ctx context.Context, c *Server, here bool, load func() (config.Loaded, error)) (string, error) {
+	if o.Password != "" {
+		return o.Password, nil
+	}
 	if o.PasswordFile != "" {
 		return readPasswordFlag(o.named(), o.PasswordFile)
 	}

@@ -104,7 +104,11 @@ func TestOperatorClientSends(t *testing.T) {
 	if err := c.Do(context.Background(), "POST", "/v1/x", url.Values{"a": {"b c"}}, map[string]string{"reason": "lost"}, &into); fault.CodeOf(err) != 4 {
 		t.Errorf("a redirect: %v", err)
 	}
-	if want := []string{"POST /v1/x?a=b+c application/json lost a long password"}; !slices.Equal(got, want) {
+	if c, err = (At{URL: server.URL, Password: "known"}).Connect(t.Context(), "", nil); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Do(context.Background(), "GET", "/v1/y", nil, nil, &into)
+	if want := []string{"POST /v1/x?a=b+c application/json lost a long password", "GET /v1/y  <nil> known"}; !slices.Equal(got, want) {
 		t.Errorf("sent %q, want %q", got, want)
 	}
 }

@@ -206,7 +206,9 @@ func (s *Server) doctor() func(context.Context) []operator.Finding {
 	if s.options.Doctor == nil {
 		return nil
 	}
-	return func(ctx context.Context) []operator.Finding { return s.options.Doctor(ctx, s.OperatorAddr()) }
+	return func(ctx context.Context) []operator.Finding {
+		return s.options.Doctor(ctx, s.OperatorAddr(), s.present().Password)
+	}
 }
 
 // organizationCalls says how many calls an organization has made in the window of its

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"context"
 	"encoding/base64"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/config/configtest"
+	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -27,6 +30,19 @@ func TestServiceKeyIsReread(t *testing.T) {
 		if got := string(h.serviceKey()); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
+	}
+}
+
+// The checks of the console know the password that was read last, wherever it lies now.
+func TestDoctorAfterReread(t *testing.T) {
+	known := ""
+	s := newServer(settings{Password: "first"}, Options{Doctor: func(_ context.Context, _ net.Addr, password string) []operator.Finding {
+		known = password
+		return nil
+	}})
+	s.reread.Store(&config.Checked{Password: "second"})
+	if s.doctor()(t.Context()); known != "second" {
+		t.Errorf("asked with %q", known)
 	}
 }
 

@@ -48,8 +48,8 @@ type Options struct {
 	Ready func()
 
 	// Doctor runs the checks of the installation, whose operators' listener is at an
-	// address, for the console; nil has no page for them.
-	Doctor func(ctx context.Context, operators net.Addr) []operator.Finding
+	// address and has a password, for the console; nil has no page for them.
+	Doctor func(ctx context.Context, operators net.Addr, password string) []operator.Finding
 
 	// Documents are how metadata documents of clients are fetched; a server has the zero
 	// value, and tests have hosts of their own.

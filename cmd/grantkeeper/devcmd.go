@@ -52,7 +52,7 @@ Its operator API has a clock that tests can move, and stop:
 			signal.Ignore(syscall.SIGPIPE) // who reads the log may go away
 			server.TuneMemory(false)
 			o.Signals, o.Ready = signals()
-			o.Doctor = g.forConsole(c, "")
+			o.Doctor = g.forConsole(c)
 			return devserver.Run(c.Context(), o, c.ErrOrStderr(), nil)
 		},
 	}

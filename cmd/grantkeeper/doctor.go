@@ -125,10 +125,11 @@ func (g *global) examine(c *cobra.Command, at remote.At, baseURLs, only []string
 }
 
 // forConsole runs all checks against the server of this process. Its operators'
-// listener is at an address that is known once it listens.
-func (g *global) forConsole(c *cobra.Command, passwordFile string) func(context.Context, net.Addr) []operator.Finding {
-	return func(ctx context.Context, operators net.Addr) (all []operator.Finding) {
-		at := remote.At{URL: "http://" + operators.String(), PasswordFile: passwordFile}
+// listener is at an address that is known once it listens, and has the password that
+// was read last.
+func (g *global) forConsole(c *cobra.Command) func(context.Context, net.Addr, string) []operator.Finding {
+	return func(ctx context.Context, operators net.Addr, password string) (all []operator.Finding) {
+		at := remote.At{URL: "http://" + operators.String(), Password: password}
 		for _, f := range g.examineIn(ctx, c, at, nil, nil).Findings(nil) {
 			all = append(all, operator.Finding(f))
 		}

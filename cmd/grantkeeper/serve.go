@@ -101,7 +101,7 @@ func (g *global) serve(c *cobra.Command, baseURLs []string, drain time.Duration)
 	server.TuneMemory(checked.Postgres != "")
 	ch, ready := signals()
 	return runServe(c.Context(), serveOptions{
-		checked: checked, file: file, drain: drain, signals: ch, ready: ready, again: hangUp(), read: again, doctor: g.forConsole(c, checked.Operator.PasswordFile),
+		checked: checked, file: file, drain: drain, signals: ch, ready: ready, again: hangUp(), read: again, doctor: g.forConsole(c),
 	}, c.ErrOrStderr())
 }
 
@@ -116,7 +116,7 @@ type serveOptions struct {
 	again <-chan os.Signal // to reread the configuration, with read
 	read  func() (config.Checked, string, error)
 
-	doctor func(context.Context, net.Addr) []operator.Finding // nil has no checks in the console
+	doctor func(context.Context, net.Addr, string) []operator.Finding // nil has no checks in the console
 }
 
 func runServe(ctx context.Context, o serveOptions, stderr io.Writer) error {
