@@ -105,6 +105,7 @@ func (s *Server) take(ctx context.Context, c config.Checked) error {
 		s.options.Level.Set(c.Level)
 	}
 	s.reread.Store(&c)
+	s.seen.trustAnew()
 	return nil
 }
 

@@ -6,10 +6,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/config"
@@ -43,6 +45,27 @@ func TestDoctorAfterReread(t *testing.T) {
 	s.reread.Store(&config.Checked{Password: "second"})
 	if s.doctor()(t.Context()); known != "second" {
 		t.Errorf("asked with %q", known)
+	}
+}
+
+// A proxy that is trusted since a reload is not told to send nothing that is believed.
+func TestUnbelievedAfterReread(t *testing.T) {
+	s, _, _ := started(t, func(*config.Config) {})
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("X-Forwarded-For", "203.0.113.9")
+	s.seen.request(r, s.address(r), time.Now())
+	if s.seen.seen().Unbelieved == "" {
+		t.Error("a peer that is not trusted is not told of")
+	}
+	l := good(t)
+	l.HTTP.TrustedProxies = []string{"192.0.2.0/24"} // httptest's
+	again, err := l.Check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Reread(t.Context(), func() (config.Checked, string, error) { return again, "test.toml", nil })
+	if got := s.seen.seen().Unbelieved; got != "" {
+		t.Errorf("after it is trusted: %s", got)
 	}
 }
 

@@ -42,6 +42,9 @@ func (s *seenAddresses) request(r *http.Request, a netip.Addr, at time.Time) {
 	}
 }
 
+// trustAnew forgets a peer that was not trusted: it may be now, and what it sends believed.
+func (s *seenAddresses) trustAnew() { s.unbelieved.at.Store(0) }
+
 // note takes a slot for the address, unless four others have its places.
 func (s *seenAddresses) note(a netip.Addr, now int64) {
 	h := maphash.Comparable(s.seed, a)
