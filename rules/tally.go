@@ -46,6 +46,13 @@ func (t *Tally) Note(c Call, d Decision) {
 	t.seen[rule].all++
 }
 
+// Forget counts anew, for other rules.
+func (t *Tally) Forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seen = nil
+}
+
 // All gives what was counted, the most frequent first.
 func (t *Tally) All() []Unnamed { return t.list(func(c *count) int { return c.all }) }
 

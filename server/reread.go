@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"reflect"
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/config"
@@ -104,8 +105,13 @@ func (s *Server) take(ctx context.Context, c config.Checked) error {
 	if s.options.Level != nil {
 		s.options.Level.Set(c.Level)
 	}
+	before := s.present()
 	s.reread.Store(&c)
 	s.seen.trustAnew()
+	if !reflect.DeepEqual(before.Rules, c.Rules) || before.Service.Unlisted != c.Service.Unlisted {
+		s.tellUnnamed() // what nobody was told of; the new rules may name it
+		s.unnamed.Forget()
+	}
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/config/configtest"
 	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -66,6 +67,25 @@ func TestUnbelievedAfterReread(t *testing.T) {
 	s.Reread(t.Context(), func() (config.Checked, string, error) { return again, "test.toml", nil })
 	if got := s.seen.seen().Unbelieved; got != "" {
 		t.Errorf("after it is trusted: %s", got)
+	}
+}
+
+// Calls that no rule named are counted anew once there are other rules, which may name them.
+func TestUnnamedAfterReread(t *testing.T) {
+	s, _, log := started(t, func(*config.Config) {})
+	again := *s.present()
+	for _, changed := range []bool{false, true} {
+		s.unnamed.Note(rules.Call{Tool: "pay"}, rules.Decision{Reason: rules.Unlisted})
+		if changed {
+			again.Rules = []config.Rule{{Tool: "pay"}}
+		}
+		s.Reread(t.Context(), func() (config.Checked, string, error) { return again, "test.toml", nil })
+		if got := s.unnamed.All(); (len(got) == 0) != changed {
+			t.Errorf("with other rules %t: %v", changed, got)
+		}
+	}
+	if !strings.Contains(log.String(), "no rule names them") {
+		t.Errorf("what was forgotten was never told\n%s", log)
 	}
 }
 
