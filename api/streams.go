@@ -14,7 +14,7 @@ const askedEvery = 1500 * time.Millisecond // of the 2 s in which what has ended
 var ErrManyOfOne = &Fault{Status: http.StatusTooManyRequests, Code: "too_many_streams", Description: "This client has as many requests under way, or such large ones, as it may have at once. End some first."}
 
 var (
-	errMany     = &Fault{Status: http.StatusServiceUnavailable, Code: "temporarily_unavailable", Description: "The server has as many requests under way as it takes. Try again."}
+	errMany     = &Fault{Status: http.StatusServiceUnavailable, Code: "temporarily_unavailable", Description: "The server has as many requests under way as it takes, or takes of one organization. Try again."}
 	errDraining = &Fault{Status: http.StatusServiceUnavailable, Code: "temporarily_unavailable", Description: "The server is stopping. Try again."}
 )
 
