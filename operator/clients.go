@@ -52,11 +52,7 @@ func (s *Server) addClient(c Call, body clientBody) (any, error) {
 
 // AddClient preregisters a client.
 func (s *Server) AddClient(c Call, id, name string, redirectURIs []string, reason string) (client.Client, error) {
-	var own []string
-	if s.OwnHosts != nil {
-		own = s.OwnHosts()
-	}
-	added, err := client.Preregistered(id, name, redirectURIs, own)
+	added, err := client.Preregistered(id, name, redirectURIs, s.OwnHosts())
 	if err != nil {
 		return client.Client{}, BadRequest(err.Error())
 	}

@@ -88,7 +88,7 @@ type Server struct {
 	MailReset func(name, address, link string) bool
 
 	// OwnHosts gives the host names of this server, which no redirect URI may have
-	// (decision R2); nil gives none.
+	// (decision R2).
 	OwnHosts func() []string
 	// Ring opens the tokens of POST /v1/tokens/inspect; nil opens none.
 	Ring *token.Ring

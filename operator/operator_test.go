@@ -66,7 +66,7 @@ func newOffice(t *testing.T) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Server = &Server{Store: s, Password: func() string { return password }, Version: Version{Version: "9.9.9"}}
+	o.Server = &Server{Store: s, OwnHosts: func() []string { return nil }, Password: func() string { return password }, Version: Version{Version: "9.9.9"}}
 	o.handler = openapi.Read(t, "operator").Watch(t, o.Server.Handler())
 	return o
 }

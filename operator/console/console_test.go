@@ -50,7 +50,7 @@ func withConsole(t *testing.T) (o *office, live string) {
 		Roles:         []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: "circle", Name: "Treasurer"}},
 	}, store.Act{Actor: "system"}))
 	o.api = &operator.Server{
-		Store: o.Store, Password: func() string { return password }, Version: operator.Version{Version: "9.9.9"},
+		Store: o.Store, OwnHosts: func() []string { return nil }, Password: func() string { return password }, Version: operator.Version{Version: "9.9.9"},
 		Metrics: metrics.New(metrics.Build{}, o.Store.Now),
 	}
 	o.console(&Server{})
