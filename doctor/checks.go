@@ -214,9 +214,12 @@ func (d *Examination) judgeDatabase() Finding {
 		return failed("stop it, keep the file, and restore: grantkeeper backup restore FILE", "%s", text)
 	}
 	if d.Status.WentBack > 0 {
-		fix := "end all approvals: grantkeeper backup restore"
-		if where != "postgres" {
-			fix = "stop the server, and end all approvals: grantkeeper backup restore FILE, of the copy that it was set back to"
+		fix := "stop the server, and end all approvals: grantkeeper backup restore FILE, of the copy that it was set back to"
+		switch {
+		case d.Elsewhere: // nobody here knows its engine
+			fix = "end all approvals where it runs: see docs/operations.md, Restore"
+		case d.Checked.Postgres != "":
+			fix = "end all approvals: grantkeeper backup restore"
 		}
 		return failed(fix, "%s; it went back in time, as was seen on %s: what was revoked since its copy may live again", text, terminal.UTC(d.Status.WentBack))
 	}

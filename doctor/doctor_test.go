@@ -146,6 +146,9 @@ func TestDoctorFindings(t *testing.T) {
 			d.Status.Refused = &operator.RefusedObject{Cause: store.NoTable, Ago: 2}
 		}},
 		{"database", "fail", "; it went back in time, as was seen on 2027-01-15", "backup restore FILE", func(d *Examination) { d.Status.WentBack = d.Now.Unix() }},
+		{"database", "fail", "; it went back in time", "end all approvals where it runs", func(d *Examination) {
+			d.Status.WentBack, d.Checked.Postgres, d.Elsewhere = d.Now.Unix(), "postgres://", true
+		}},
 		{"database", "fail", "; it went back in time", "end all approvals: grantkeeper backup restore", func(d *Examination) {
 			d.Status.WentBack, d.Checked.Postgres = d.Now.Unix(), "postgres://"
 		}},
