@@ -51,8 +51,8 @@ func OpenError(err error) error {
 	return fault.CannotOpen("see that the folder exists, that this user may write in it, and that its disk has room and is not read-only", "%v", err)
 }
 
-// MendDatabase says what to do about what is the matter with the database. The
-// server goes on by itself then.
+// MendDatabase says what to do about what is the matter with PostgreSQL, and about a
+// database file that was moved. The server goes on by itself then.
 func MendDatabase(cause string) string {
 	switch cause {
 	case store.MovedFile:

@@ -189,7 +189,7 @@ func (s *Server) refusedClients(err error) error {
 // unavailable says what to do where the database takes nothing.
 func (s *Server) unavailable(format string, err error) error {
 	hint := "see that there is room for the database"
-	if why := s.store.WhyNot(err); why != "" {
+	if why := s.store.WhyNot(err); why == store.MovedFile || why != "" && s.Postgres != "" {
 		hint = MendDatabase(why)
 	}
 	return fault.CannotOpen(hint, format, err)
