@@ -300,7 +300,7 @@ func (e *Engine) putAside(name string) error {
 	if refuseParted(name) == nil {
 		return nil
 	}
-	aside := name + "-wal.aside"
+	aside := fmt.Sprintf("%s-wal.aside-%d", name, time.Now().UnixNano())
 	e.Log.Warn("a log of refreshes is without its file, and put aside: unless a server was killed just as it removed them, the apps have to be approved again", "file", aside)
 	if err := os.Rename(name+"-wal", aside); err != nil {
 		return fmt.Errorf("database: %w", err)
