@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -89,10 +90,6 @@ func TestARefreshOfAnotherRow(t *testing.T) {
 		{"ended", "quill", 2, func(h, other house, id approval.ID) error {
 			return other.EndApproval(ctx, id, approval.RevokedByPerson, Act{})
 		}, approval.Over},
-		{"facts that have changed", "quill", 2, func(h, other house, id approval.ID) error {
-			other.addPerson(t, 1)
-			return nil
-		}, approval.OK},
 		{"facts of an earlier copy", "quill", 2, func(h, other house, id approval.ID) error {
 			other.sql(t, `UPDATE facts SET version = version - 1`)
 			return nil
@@ -190,6 +187,87 @@ func TestARefreshOnALostFact(t *testing.T) {
 	h.sql(t, `UPDATE approval SET person = 'nobody' WHERE phase = 2`)
 	if saved, err := h.saved(id, "quill", 1); saved || err != nil {
 		t.Error("of nobody:", saved, err)
+	}
+}
+
+// While the facts that another node has written are loaded, refreshes do not wait for them: the
+// database is asked what has become of those under each approval.
+func TestARefreshWhileFactsAreLoaded(t *testing.T) {
+	if embedded() {
+		return
+	}
+	for name, ends := range map[string]string{
+		"":                        ``,
+		"of others":               `UPDATE membership SET epoch = epoch + 1 WHERE NOT (person = 'ada' AND organization = 'nordlys')`,
+		"and the membership ends": `UPDATE membership SET epoch = epoch + 1 WHERE person = 'ada' AND organization = 'nordlys'`,
+		"and the person":          `UPDATE person SET epoch = epoch + 1`,
+		"and the organization":    `UPDATE organization SET epoch = epoch + 1`,
+		"and the client":          `UPDATE client SET epoch = epoch + 1`,
+	} {
+		t.Run("facts "+name, func(t *testing.T) {
+			all := nodes(t, 2)
+			h, other := all[0], all[1]
+			plain, bound := h.live(t, h.unique(1)), h.boundTo(t, h.unique(2), h.proof(1, 1))
+			withKey := func(generation int64, proof byte) bool {
+				expected := approval.Expected(bound, "quill", generation)
+				expected.Bound = approval.Thumbprint{1}
+				saved, err := h.postgres().MoveExpected(expected, approval.Refresh("quill", generation, 1, h.Now()), Act{Proof: h.proof(1, proof)})
+				if err != nil {
+					t.Error(err)
+				}
+				return saved.Phase == approval.Live
+			}
+			other.addPerson(t, 1)
+			if ends != "" {
+				other.sql(t, ends)
+				other.sql(t, `INSERT INTO fact_change (version, what, key) SELECT version, '*', '' FROM facts`)
+			}
+			h.postgres().Pace.Slow.Store(false)
+			h.postgres().Saving.Average.Store(0)
+			asOf, stands := h.postgres().AsOf.Load(), !strings.HasPrefix(name, "and")
+			lift := h.holdReads(t, "fact_change")
+			defer lift()
+			for i := range int64(2) {
+				saved, err := h.saved(plain, "quill", 1+i)
+				if saved != stands || err != nil {
+					t.Fatalf("the %d. time: %t, %v", i+1, saved, err)
+				}
+				if withKey(1+i, byte(2+i)) != stands {
+					t.Errorf("with a key, the %d. time: %t", i+1, !stands)
+				}
+				if !stands {
+					break
+				}
+				for h.locked(t, "%FROM fact_change WHERE%") == 0 { // a refresh has begun to load them
+					time.Sleep(time.Millisecond)
+				}
+				h.postgres().Pace.Slow.Store(true) // and now none goes by a move, which would wait
+				h.postgres().Saving.Average.Store(int64(h.postgres().SlowRead) + 1)
+			}
+			if h.postgres().AsOf.Load() != asOf {
+				t.Error("facts that are not loaded count as up to date")
+			}
+			lift()
+			h.postgres().Pace.Slow.Store(false)
+			for stands && h.postgres().Version() != other.postgres().Version() {
+				time.Sleep(time.Millisecond) // nobody asks
+			}
+			generation, want := int64(1), approval.Over
+			if stands {
+				generation, want = 3, approval.OK
+				if withKey(3, 3) {
+					t.Error("a proof was used twice")
+				}
+			}
+			for _, a := range []approval.ID{plain, bound} {
+				if got := h.generation(t, a); got != generation {
+					t.Errorf("generation %d, want %d", got, generation)
+				}
+			}
+			if v, err := h.refresh(plain, generation); v != want || err != nil {
+				t.Error(v, err)
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,11 +35,12 @@ func newRefresh() any { return &Refresh{done: make(chan struct{}, 1)} }
 
 // MoveExpected gives the state that was saved, or the zero State where nothing was: the
 // move refuses what is expected, or the row is another. Reads are slow: skip the
-// batched path, so that one slow row does not delay the others.
+// batched path, so that one slow row does not delay the others, unless the move would
+// wait for facts that are being loaded.
 func (p *Engine) MoveExpected(expected approval.Approval, m approval.Move, act engine.Act) (saved approval.State, err error) {
 	m = act.On(m)
 	after, verdict := m(expected, approval.Standing(expected.Born))
-	if p.Pace.Slow.Load() || verdict != approval.OK || !after.Refreshes(expected.State) {
+	if p.Pace.Slow.Load() && !p.loading() || verdict != approval.OK || !after.Refreshes(expected.State) {
 		return saved, nil
 	}
 	leave, err := p.enter()
@@ -89,9 +91,10 @@ func (p *Engine) saveRefreshes() {
 
 // SaveTogether saves refreshes of different approvals: a token that came twice is used
 // once, and the second one is left to the move. When the last groups have taken
-// long, so is a whole one, which reads apart and tells whether that is why.
+// long, so is a whole one, which reads apart and tells whether that is why; not while
+// it would wait for facts that are being loaded.
 func (p *Engine) SaveTogether(batch []*Refresh, of map[approval.ID]*Refresh) {
-	if p.Saving.Average.Load() > int64(p.SlowRead) {
+	if p.Saving.Average.Load() > int64(p.SlowRead) && !p.loading() {
 		p.Saving.Average.Store(0)
 		return
 	}
@@ -126,11 +129,16 @@ func (p *Engine) SaveTogether(batch []*Refresh, of map[approval.ID]*Refresh) {
 	}
 }
 
-// saveExpected saves refreshes of rows that are as their tokens say, with the facts as
-// they are in memory; without proofs of keys, and with. It locks the rows first, as
-// saveRows does.
-var saveExpected = [2]string{
-	`
+// saveExpected saves refreshes of rows that are as their tokens say, with the facts as they are in
+// memory, and, while memory is behind, as they are in the database; of each without proofs of
+// keys, and with. It locks the rows first, as saveRows does.
+var saveExpected = [2][2]string{
+	{saveUnbound(knownFacts), saveBound(knownFacts)},
+	{saveUnbound(newerFacts), saveBound(newerFacts)},
+}
+
+func saveUnbound(facts string) string {
+	return `
 	WITH locked AS (
 		SELECT id FROM approval WHERE id = ANY($1::bytea[]) ORDER BY id FOR UPDATE
 	)
@@ -138,57 +146,89 @@ var saveExpected = [2]string{
 	  FROM unnest($1::bytea[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $9::bigint[])
 	       AS u (id, client, generation, key_number, network, next)
 	 WHERE (SELECT COUNT(*) FROM locked) > 0
-	   AND a.id = u.id AND a.bound = '' AND ` + isExpected("a") + `
-	RETURNING ` + expectedColumns,
-	`
+	   AND a.id = u.id AND a.bound = '' AND ` + isExpected("a", facts) + `
+	RETURNING ` + expectedColumns
+}
+
+func saveBound(facts string) string {
+	return `
 	WITH locked AS (
-		SELECT id, phase, client, generation, issued_at, used_at, ends_at, bound
+		SELECT id, phase, client, generation, issued_at, used_at, ends_at, bound, ` + standsOn + `
 		  FROM approval WHERE id = ANY($1::bytea[]) ORDER BY id FOR UPDATE
 	), ` + spendProofs(`unnest($1::bytea[], $2::text[], $3::bigint[], $10::bytea[], $11::bytea[], $12::bigint[])
-		       AS u (id, client, generation, bound, proof, until)`, `l.bound = u.bound AND `+isExpected("l")) + `
+		       AS u (id, client, generation, bound, proof, until)`, `l.bound = u.bound AND `+isExpected("l", facts)) + `
 	UPDATE approval a` + setExpected + `
 	  FROM unnest($1::bytea[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $9::bigint[], $10::bytea[], $11::bytea[])
 	       AS u (id, client, generation, key_number, network, next, bound, proof)
 	 WHERE (SELECT COUNT(*) FROM locked) > 0
-	   AND a.id = u.id AND a.bound = u.bound AND ` + isExpected("a") + unspentProof + `
-	RETURNING ` + expectedColumns,
+	   AND a.id = u.id AND a.bound = u.bound AND ` + isExpected("a", facts) + unspentProof + `
+	RETURNING ` + expectedColumns
 }
 
 const setExpected = `
 	   SET generation = u.next, key_number = u.key_number, network = u.network, used_at = GREATEST(a.used_at, $6::bigint)`
 
-const expectedColumns = `a.id, a.person, a.organization,
-	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch`
+const (
+	standsOn        = `person, organization, membership_epoch, person_epoch, organization_epoch, client_epoch`
+	expectedColumns = `a.id, ` + standsOn
+)
 
-// isExpected compares a row with what its token says, and with what is known beside it.
-func isExpected(row string) string {
+// What is asked of the facts: that they have the version of memory's, which are asked about the
+// rows that were saved; or that the database has newer ones, and what this row was made under
+// stands by them. To look each fact up by its key takes no plan that reads a whole table.
+const (
+	knownFacts = `(SELECT version FROM facts WHERE one = 1) = $8::bigint`
+	newerFacts = `(SELECT version FROM facts WHERE one = 1) > $8::bigint
+	   AND (SELECT epoch FROM membership f WHERE f.person = this.person AND f.organization = this.organization) = this.membership_epoch
+	   AND (SELECT epoch FROM person f WHERE f.id = this.person) = this.person_epoch
+	   AND (SELECT epoch FROM organization f WHERE f.id = this.organization) = this.organization_epoch
+	   AND (SELECT epoch FROM client f WHERE f.id = this.client) = this.client_epoch`
+)
+
+// isExpected compares a row with what its token says, and with the facts.
+func isExpected(row, facts string) string {
 	return row + `.phase = ` + engine.SQLLive + ` AND ` + row + `.client = u.client AND ` + row + `.generation = u.generation
 	   AND GREATEST(` + row + `.issued_at, ` + row + `.used_at) > $7::bigint AND (` + row + `.ends_at = 0 OR ` + row + `.ends_at > $6::bigint)
-	   AND (SELECT version FROM facts WHERE one = 1) = $8::bigint`
+	   AND ` + strings.ReplaceAll(facts, "this.", row+".")
 }
 
 // saveSome notes of each refresh whether it is saved. What was saved for an approval
 // that a fact has ended is not: the move ends it then, as nobody has its new token.
+// Where nothing is saved, the facts may be newer than memory's, which can take longer to
+// load than a refresh may wait: it is tried with those of the database, and they are
+// loaded for whoever asks next.
 func (p *Engine) saveSome(of map[approval.ID]*Refresh) error {
 	defer p.Timed("group", time.Now())
 	ctx, cancel := context.WithTimeout(context.Background(), p.Patience)
 	defer cancel()
 	began, now := Moment(time.Now()), p.Now()
-	c := columns{facts: p.Memory}
 	with, args := p.expected(of, now)
-	err := p.InTime(ctx, saveExpected[with], args, func(rows pgx.Rows) {
-		for c.fields = rows.FieldDescriptions(); rows.Next(); {
-			c.next(rows.RawValues())
-			if r := of[c.id()]; r != nil && c.stands(r) {
-				r.Saved = true
+	for newer, statements := range saveExpected {
+		c := columns{facts: p.Memory}
+		err := p.InTime(ctx, statements[with], args, func(rows pgx.Rows) {
+			for c.fields = rows.FieldDescriptions(); rows.Next(); {
+				c.next(rows.RawValues())
+				if r := of[c.id()]; r != nil && (newer == 1 || c.stands(r)) {
+					r.Saved = true
+				}
 			}
+		})
+		if err = errors.Join(err, c.err); err != nil {
+			return err
 		}
-	})
-	if err == nil && c.values != nil {
-		p.found(began)
+		switch found := c.values != nil; {
+		case found && newer == 0:
+			p.found(began)
+			return nil
+		case found:
+			p.Reads.Join(&Question{Done: make(chan struct{}, 1)}, 0)
+		}
 	}
-	return errors.Join(err, c.err)
+	return nil
 }
+
+// loading reports whether facts in memory are known to be older than the database's.
+func (p *Engine) loading() bool { return len(p.catching) > 0 }
 
 // expected are the arguments of saveExpected, and which of the two it is.
 func (p *Engine) expected(of map[approval.ID]*Refresh, now time.Time) (with int, args []any) {
