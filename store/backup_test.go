@@ -177,7 +177,7 @@ func (h house) rows(t testing.TB, text string) (n int) {
 }
 
 // A backup under load is one moment, and nobody waits for it.
-func TestBackupUnderLoad(t *testing.T) {
+func TestBackupWhileOthersWrite(t *testing.T) {
 	if !embedded() {
 		return
 	}

@@ -205,7 +205,7 @@ func TestCloseKeepsTheTime(t *testing.T) {
 }
 
 // Close under load: everybody gets an answer, and what was answered stands.
-func TestCloseUnderLoad(t *testing.T) {
+func TestCloseWhileOthersWrite(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	last := make(chan [2]int64, 8)
 	ids := map[int64]approval.ID{}

@@ -306,7 +306,7 @@ func TestManyBesideALongChange(t *testing.T) {
 
 // What a long change ends, as rules in an import do, has ended, whether the client refreshed
 // before it was looked at or after; nothing of the refresh brings it back (decision O11).
-func TestALongChangeEnds(t *testing.T) {
+func TestALongChangeEndsBesideRefreshes(t *testing.T) {
 	if !embedded() {
 		return
 	}

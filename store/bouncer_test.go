@@ -47,7 +47,7 @@ func TestThroughPgbouncer(t *testing.T) {
 		{"remembered rows", TestRememberedRows},
 		{"starts at once", TestStartAtOnce},
 		{"starts that are refused", TestStartRefused},
-		{"one node sweeps", TestOneNodeSweeps},
+		{"one node sweeps", TestOneNodeSweepsWhileOthersWait},
 		{"trimmed changes", TestTrimmedChanges},
 		{"texts that cannot be stored", TestTextsThatCannotBeStored},
 		{"moves that are not committed", TestMovesThatAreNotCommitted},

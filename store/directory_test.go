@@ -273,7 +273,7 @@ func TestListsFollowFacts(t *testing.T) {
 
 // A circle whose ancestors are a ring, as an older release took them, stops
 // nobody.
-func TestRingOfCircles(t *testing.T) {
+func TestRingOfCirclesHoldsNobodyWhoWaits(t *testing.T) {
 	h := furnished(t)
 	h.sql(t, `INSERT INTO circle (id, organization, parent, name) VALUES ('a', 'nordlys', 'b', 'A'), ('b', 'nordlys', 'a', 'B')`)
 	h = h.reopen(t)

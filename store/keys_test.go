@@ -168,7 +168,7 @@ func open2(t testing.TB, path string, sealing int, keys ...*token.Key) *Store {
 // While eight callers refresh, keys are added, rotated and retired: no refresh
 // fails but those of approvals that the retirement ended, and nothing lives
 // that a retired key has sealed.
-func TestRotationUnderLoad(t *testing.T) {
+func TestRotationWhileOthersWrite(t *testing.T) {
 	h := furnished(t)
 	ctx := context.Background()
 	var ids []approval.ID

@@ -106,7 +106,7 @@ func TestMigrationThatTakesNewerReleasesAlone(t *testing.T) {
 
 // A migration waits for a table that somebody else holds, and lets those who
 // wait behind it pass meanwhile.
-func TestMigrationStepsBack(t *testing.T) {
+func TestMigrationStepsBackWhileOthersWait(t *testing.T) {
 	if embedded() {
 		return
 	}

@@ -186,7 +186,7 @@ func TestMovesThatAreNotCommitted(t *testing.T) {
 
 // Moves of a row that somebody holds are refused, with those that are saved with it;
 // others are made meanwhile.
-func TestAMoveThatIsHeldUp(t *testing.T) {
+func TestAMoveThatWaits(t *testing.T) {
 	if embedded() {
 		return
 	}

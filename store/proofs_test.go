@@ -29,7 +29,7 @@ func (h house) boundTo(t *testing.T, a Answer, by Proof) approval.ID {
 
 // A refresh of an approval that is bound to a key is saved without reading the row, as
 // any is, where the key is the one, and the proof is new.
-func TestARefreshWithAKeyReadsNoRow(t *testing.T) {
+func TestARefreshWithAKeyWaitsForNoRow(t *testing.T) {
 	if embedded() {
 		return
 	}

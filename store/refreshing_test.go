@@ -393,7 +393,7 @@ func TestRefreshesTogether(t *testing.T) {
 }
 
 // One token that is presented many times at once is used once, and ends the approval.
-func TestOneTokenManyTimes(t *testing.T) {
+func TestOneTokenManyTimesAtOnce(t *testing.T) {
 	h := nodes(t, 1)[0]
 	for n := range 20 {
 		id := h.live(t, h.unique(n))
@@ -415,7 +415,7 @@ func TestOneTokenManyTimes(t *testing.T) {
 }
 
 // A row that somebody holds refuses those that are saved with it, and nobody after them.
-func TestARefreshThatIsHeldUp(t *testing.T) {
+func TestARefreshThatWaits(t *testing.T) {
 	if embedded() {
 		return
 	}
@@ -546,7 +546,7 @@ func TestClosingWhileRefreshing(t *testing.T) {
 
 // Rows are locked in the order of their IDs: who waits for the first holds none of the
 // others, of which another node may hold one and wait for the first.
-func TestRowsAreLockedInOrder(t *testing.T) {
+func TestRowsAreLockedInOrderWhileOneIsHeld(t *testing.T) {
 	if embedded() {
 		return
 	}
@@ -626,7 +626,7 @@ func TestARefreshOverAStaleConnection(t *testing.T) {
 
 // What waits for a synchronous standby when its caller's time is over is shown to nobody
 // before the standby has it: a failover would take it back.
-func TestNobodyIsShownWhatNoStandbyHas(t *testing.T) {
+func TestNobodyIsShownWhatWaitsForAStandby(t *testing.T) {
 	if embedded() {
 		return
 	}

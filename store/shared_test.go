@@ -219,7 +219,7 @@ func TestLiveMovesAreLookedUp(t *testing.T) {
 
 // Facts are loaded for as long as it takes, even when that is longer than a
 // read may: whoever asks is answered in the end.
-func TestLoadingOutlastsARead(t *testing.T) {
+func TestLoadingOutlastsAReadThatWaits(t *testing.T) {
 	if embedded() {
 		return
 	}
@@ -618,7 +618,7 @@ func TestClocksApart(t *testing.T) {
 
 // One node sweeps for all; when it is gone another does. The nodes know of
 // each other.
-func TestOneNodeSweeps(t *testing.T) {
+func TestOneNodeSweepsWhileOthersWait(t *testing.T) {
 	if embedded() {
 		return
 	}

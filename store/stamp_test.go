@@ -115,7 +115,7 @@ func wantStamps(t *testing.T, h, seenBy house) {
 // Rows that were read between two checks with one stamp belong to the facts of
 // that stamp: here a role goes from circle to circle, again and again, and its row
 // says where the facts of before and after have it.
-func TestRowsBelongToTheStamp(t *testing.T) {
+func TestRowsBelongToTheStampWhileFactsChange(t *testing.T) {
 	h := furnished(t)
 	ctx := context.Background()
 	id := h.live(t, h.answer(1))

@@ -14,7 +14,7 @@ import (
 // A backup that was made while a client refreshes is restored elsewhere with
 // the installation's key: doctor finds no fault there, the client's tokens are
 // over, and its person approves again (DX-10, case S-14).
-func TestBackupUnderLoadIsRestored(t *testing.T) {
+func TestBackupWhileOthersWriteIsRestored(t *testing.T) {
 	t.Parallel()
 	dir, public, operators := installed(t)
 	p := serve(t, dir, public, operators)

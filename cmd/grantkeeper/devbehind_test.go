@@ -97,7 +97,7 @@ func TestDevBeforeNothing(t *testing.T) {
 }
 
 // A call that no rule names is said once, as a rule to complete.
-func TestSuggestRules(t *testing.T) {
+func TestSuggestRulesWhileCallsCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unnamed, said := new(rules.Tally), &safeBuffer{}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -279,7 +279,7 @@ func TestServeRereadsItsCertificate(t *testing.T) {
 
 // DX-11: SIGTERM under load loses no request that was sent before a balancer
 // could notice.
-func TestDX11SIGTERMUnderLoad(t *testing.T) {
+func TestDX11SIGTERMWhileOthersCall(t *testing.T) {
 	t.Parallel()
 	dir, public, operators := installed(t)
 	p := serve(t, dir, public, operators)
