@@ -185,6 +185,46 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
+// refusedWith is an error of a database with its SQLSTATE.
+type refusedWith string
+
+func (r refusedWith) Error() string    { return "refused: " + string(r) }
+func (r refusedWith) SQLState() string { return string(r) }
+
+// Only what is refused however often it is tried may be given up.
+func TestUnwritable(t *testing.T) {
+	for code, want := range map[refusedWith]bool{
+		"22021": true,  // a text that is not in the encoding
+		"22P05": true,  // a character that cannot be held
+		"22001": true,  // too long for its column
+		"23505": true,  // unique
+		"23514": true,  // a check
+		"54000": true,  // a text that an index cannot hold
+		"":      false, // not the server's
+		"08006": false, // the connection
+		"0A000": false, // a cached plan, after a change of tables
+		"28P01": false, // the password is changed
+		"3D000": false, // the database is moved
+		"40001": false, "40P01": false,
+		"42501": false,                 // a right is missing
+		"42P01": false,                 // a table is missing
+		"53100": false,                 // the disk is full
+		"55P03": false, "57014": false, // slow
+		"57P01": false, // it is stopped
+		"58030": false, // its disk
+		"P0001": false, // somebody's trigger
+		"XX000": false, "XX001": false,
+		"99922": false, // the class is in front
+	} {
+		if got := Unwritable(fmt.Errorf("of this: %w", Unavailable("change", code))); got != want {
+			t.Errorf("%s: %v", code, got)
+		}
+	}
+	if Unwritable(nil) || Unwritable(errors.New("22021")) {
+		t.Error("the code is the server's alone")
+	}
+}
+
 // What was gathered since a mark is undone, and nothing before it.
 func TestMarks(t *testing.T) {
 	m := furnished(false)

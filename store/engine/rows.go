@@ -86,7 +86,8 @@ func Unavailable(what string, err error) error {
 
 // Unwritable reports whether a database refuses what is to be written, such as a text that
 // an index cannot hold, and not the writing: the same is refused every time (SQLSTATE
-// classes 22, 23 and 54).
+// classes 22, 23 and 54). Only what it holds for unwritable may be given up: other codes
+// pass, such as that of a password that is changed (28P01).
 func Unwritable(err error) bool {
 	var e interface{ SQLState() string }
 	return errors.As(err, &e) && slices.ContainsFunc([]string{"22", "23", "54"}, func(class string) bool { return strings.HasPrefix(e.SQLState(), class) })

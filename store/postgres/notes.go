@@ -44,7 +44,7 @@ func (p *Engine) writeNotes() {
 			p.Log.Warn("what was noted is not written yet", "tries", n, "notes", len(batch), "uses", len(used), "err", err)
 		}
 		p.uses.giveBack(used) // of these each can be written, whatever was the matter with a note
-		if refusedForever(err) && len(batch) > 0 {
+		if mayBeOneNotes(err) && len(batch) > 0 {
 			if batch = p.writeSingly(batch); len(batch) == 0 {
 				continue
 			}
@@ -61,18 +61,20 @@ func (p *Engine) writeNotes() {
 	}
 }
 
-// refusedForever reports that what is written is at fault, and not the writing.
-func refusedForever(err error) bool {
+// mayBeOneNotes reports that the server has refused notes for what may be in one of them.
+// Whether that one is lost is for engine.Unwritable to say: an unknown code may be about
+// the writing.
+func mayBeOneNotes(err error) bool {
 	return Code(err) != "" && !retryable(err) && !cut(err) && causeOf(err) == ""
 }
 
-// writeSingly writes notes one by one, for one of them that can never be written and is
-// lost, and gives those that may be tried again.
+// writeSingly writes notes one by one, so that one that is refused holds up no other. It
+// loses what can never be written, and gives those that may be tried again.
 func (p *Engine) writeSingly(batch []note) (again []note) {
 	lost, why := 0, error(nil)
 	for _, n := range batch {
 		switch err := p.writeTogether([]note{n}, nil); {
-		case refusedForever(err):
+		case engine.Unwritable(err):
 			lost, why = lost+1, err
 		case err != nil:
 			again = append(again, n)
