@@ -118,7 +118,7 @@ var mayFold = reviewed{
 		cmd/grantkeeper/main.go:runOn remote/remote.go:readPasswordFlag
 		server/otlp.go:newOTLP server/otlp.go:tracesHeader config/secrets.go:decodeKey
 		config/secrets.go:parseSecrets config/secrets.go:readDatabaseURL
-		config/secrets.go:readGatewayKey config/secrets.go:ReadPassword config/operators.go:Checked.checkOperator
+		config/secrets.go:keyOfGateway config/secrets.go:ReadPassword config/operators.go:Checked.checkOperator
 		config/clients.go:listsClients config/config.go:settingOf config/settings.go:list config/settings.go:setting.fromEnvironment
 		server/traces.go:checkSampler server/traces.go:tracesOn`},
 	{"a drawing is refused more often by it", `page/branding.go:checkDrawing`},

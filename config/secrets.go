@@ -27,6 +27,12 @@ const mostSecret = 64 << 10
 // readSecret reads a small file that nobody but its owner may read or write; what is
 // root's may be read by the group of this process as well.
 func readSecret(what, name, hint string) ([]byte, error) {
+	return readSecretUnless(nil, what, name, hint)
+}
+
+// readSecretUnless is readSecret, but that anybody may read what is public. The file is
+// judged as it was opened and read, once: another may take its name meanwhile.
+func readSecretUnless(public func([]byte) bool, what, name, hint string) ([]byte, error) {
 	f, info, err := openRegular(name)
 	var b []byte
 	if err == nil {
@@ -37,7 +43,7 @@ func readSecret(what, name, hint string) ([]byte, error) {
 		return nil, fault.BadConfig(hint, "%s: there is no file %s", what, name)
 	case err != nil:
 		return nil, fault.BadConfig(ifDenied(err, hint), "%s: %v", what, err)
-	case open(info, os.Getegid()):
+	case open(info, os.Getegid()) && (public == nil || !public(b)):
 		return nil, fault.BadConfig("chmod 600 "+name, "%s: others than its owner may read %s (mode %04o)", what, name, info.Mode().Perm())
 	}
 	return b, nil
@@ -90,19 +96,25 @@ func readDatabaseURL(name string) (string, error) {
 	return address, nil
 }
 
+const makeGatewayKey = "run: openssl rand -hex 32 > FILE, and chmod 600 FILE"
+
 // readGatewayKey reads a key that also stands in a header: one line of text.
 func readGatewayKey(what, name string) (string, error) {
-	const hint = "run: openssl rand -hex 32 > FILE, and chmod 600 FILE"
 	if name == "" {
-		return "", fault.BadConfig(hint, "%s: there is none", what)
+		return "", fault.BadConfig(makeGatewayKey, "%s: there is none", what)
 	}
-	b, err := readSecret(what, name, hint)
+	b, err := readSecret(what, name, makeGatewayKey)
 	if err != nil {
 		return "", err
 	}
+	return keyOfGateway(what, name, b)
+}
+
+// keyOfGateway is such a key, of what its file holds.
+func keyOfGateway(what, name string, b []byte) (string, error) {
 	secret := strings.TrimRight(string(b), "\r\n")
 	if err := gateway.CheckSecret(secret); err != nil {
-		return "", fault.BadConfig(hint, "%s: %s: %v", what, name, err)
+		return "", fault.BadConfig(makeGatewayKey, "%s: %s: %v", what, name, err)
 	}
 	return secret, nil
 }

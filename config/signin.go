@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
@@ -145,17 +146,22 @@ func (c *Checked) checkHandOff() error {
 // readAssertionKey reads a public key, which anybody may see, or a secret.
 func readAssertionKey(name string) (identity.AssertionKey, error) {
 	const what = "signin.handoff.key_files"
-	if b, err := readRegular(name, mostSecret); err == nil && strings.HasPrefix(string(b), "-----BEGIN ") {
-		block, _ := pem.Decode(b)
-		if block != nil && block.Type == "PUBLIC KEY" {
-			if key, err := x509.ParsePKIXPublicKey(block.Bytes); err == nil {
-				if public, ok := key.(ed25519.PublicKey); ok {
-					return identity.AssertionKey{Ed25519: public}, nil
-				}
+	isPEM := func(b []byte) bool { return bytes.HasPrefix(b, []byte("-----BEGIN ")) }
+	b, err := readSecretUnless(isPEM, what, name, makeGatewayKey)
+	if err != nil {
+		return identity.AssertionKey{}, err
+	}
+	if !isPEM(b) {
+		secret, err := keyOfGateway(what, name, b)
+		return identity.AssertionKey{Secret: []byte(secret)}, err
+	}
+	block, _ := pem.Decode(b)
+	if block != nil && block.Type == "PUBLIC KEY" {
+		if key, err := x509.ParsePKIXPublicKey(block.Bytes); err == nil {
+			if public, ok := key.(ed25519.PublicKey); ok {
+				return identity.AssertionKey{Ed25519: public}, nil
 			}
 		}
-		return identity.AssertionKey{}, fault.BadConfig("run: openssl pkey -in KEY -pubout", "%s: %s is not an Ed25519 public key in PEM", what, name)
 	}
-	secret, err := readGatewayKey(what, name)
-	return identity.AssertionKey{Secret: []byte(secret)}, err
+	return identity.AssertionKey{}, fault.BadConfig("run: openssl pkey -in KEY -pubout", "%s: %s is not an Ed25519 public key in PEM", what, name)
 }
