@@ -77,7 +77,7 @@ var rooms = map[string]room{
 	"journal/chain":    {pure: true, may: []string{"strictjson"}},
 	"activity":         {pure: true, may: []string{"approval", "identity", "org"}},
 	"fault":            {pure: true},
-	"attempt":          {pure: true},
+	"attempt":          {pure: true, may: []string{"org"}},
 	"limit":            {may: pureRooms},
 	"provider":         {may: pureRooms},
 	"outbound":         {libraries: []string{}},

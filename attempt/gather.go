@@ -1,9 +1,9 @@
 package attempt
 
 import (
-	"strings"
 	"sync"
-	"unicode/utf8"
+
+	"github.com/grantkeeper/grantkeeper/org"
 )
 
 // Bounds of what a Gatherer holds between two times that it is emptied.
@@ -59,11 +59,11 @@ func (g *Gatherer) Observe(o Observation) {
 	g.held = append(g.held, o)
 }
 
-// storable leaves out what not every database can hold: one key of a stranger would take
-// along all that is written with it.
+// storable leaves out what not every database can hold (org.Storable), or what is too long:
+// one key of a stranger would take along all that is written with it.
 func (k Keys) storable() Keys {
 	for _, at := range []*string{&k.Client, &k.Name, &k.Host, &k.Approval, &k.Walk, &k.Person, &k.Organization, &k.Address} {
-		if len(*at) > maxKey || !utf8.ValidString(*at) || strings.IndexByte(*at, 0) >= 0 {
+		if len(*at) > maxKey || !org.Storable(*at) {
 			*at = ""
 		}
 	}

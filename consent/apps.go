@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/journal"
@@ -285,7 +284,7 @@ func (s *Server) ofClient(v *page.Visit) (org.Organization, []store.ApprovalRow,
 		return org.Organization{}, nil, err
 	}
 	client := v.R.PathValue("client")
-	if client == "" || strings.Contains(client, "\x00") {
+	if client == "" || !org.Storable(client) {
 		return org.Organization{}, nil, page.ErrNoPage
 	}
 	rows, err := s.approvals(v, o.ID, client)

@@ -6,11 +6,11 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/policy"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -216,7 +216,7 @@ func (s *Server) askAdmin(v *page.Visit, c client.Client, p question, form url.V
 func readMessage(sent string) (string, grantset.Fault) {
 	text := strings.TrimSpace(strings.ReplaceAll(sent, "\r\n", "\n"))
 	switch {
-	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' }):
+	case !org.Legible(text, true):
 		return "", messageBroken
 	case utf8.RuneCountInString(text) > store.MaxMessage:
 		return "", messageLong

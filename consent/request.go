@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -134,7 +134,7 @@ func (p parameters) state() ([]byte, *fault) {
 		return nil, &fault{"invalid_request", "state has a broken percent escape"}
 	case len(q.values[0]) > maxState:
 		return nil, &fault{"invalid_request", "state has more than 4096 bytes"}
-	case strings.Contains(q.values[0], "\x00") || !utf8.ValidString(q.values[0]):
+	case !org.Storable(q.values[0]):
 		return nil, &fault{"invalid_request", "state is not UTF-8 text without NUL"}
 	default:
 		return []byte(q.values[0]), nil

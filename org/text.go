@@ -83,6 +83,18 @@ func unseen(r rune) bool {
 	return !visible(r) && !unicode.Is(unicode.M, r) || unicode.In(r, unicode.Cf, unicode.Co, unicode.Cn, unicode.Variation_Selector)
 }
 
+// Storable reports whether a text is UTF-8 without NUL. PostgreSQL holds nothing else, and
+// what is written together with another text fails as a whole; SQLite would hold it, until
+// the installation moves. Where such a text comes from outside it is refused, or nobody's,
+// at the door.
+func Storable(s string) bool { return strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) }
+
+// Legible reports whether what people write to each other, such as a reason, is UTF-8
+// without control characters; where it may have lines, they may end.
+func Legible(s string, lines bool) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && !(lines && r == '\n') })
+}
+
 // checkLine refuses what cannot be shown on one line.
 func checkLine(s string, most int) error {
 	if utf8.RuneCountInString(s) > most {

@@ -29,6 +29,28 @@ func TestCheckNameAndEmail(t *testing.T) {
 	}
 }
 
+func TestStorable(t *testing.T) {
+	for s, want := range map[string]bool{
+		"": true, "a": true, "a\n\x01\x7f": true, "é神\uFFFD\U0010FFFF": true, "\u2400": true,
+		"\x00": false, "a\x00b": false, "\xff": false, "a\xc3": false, "\xc0\x80": false, "\xed\xa0\x80": false,
+	} {
+		if Storable(s) != want {
+			t.Errorf("%q: %v", s, !want)
+		}
+	}
+}
+
+func TestLegible(t *testing.T) {
+	for s, want := range map[string][2]bool{ // in one line, and in several
+		"": {true, true}, "é 神\u2028": {true, true}, "a\nb\n": {false, true},
+		"a\r\nb": {false, false}, "a\tb": {false, false}, "\x00": {false, false}, "\x7f": {false, false}, "\u0085": {false, false}, "\xff": {false, false},
+	} {
+		if got := [2]bool{Legible(s, false), Legible(s, true)}; got != want {
+			t.Errorf("%q: %v", s, got)
+		}
+	}
+}
+
 // Legitimate names of every kind pass: joiners, variation selectors, direction
 // marks, and the flags that are written with tags.
 func TestNamesOfAllScripts(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -301,7 +300,7 @@ func textFault(v *page.Visit, text string, most int, lines bool) page.Said {
 	switch {
 	case utf8.RuneCountInString(text) > most:
 		return v.Words.Say("connections.long", "most", most)
-	case !utf8.ValidString(text), strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && !(lines && r == '\n') }):
+	case !org.Legible(text, lines):
 		return v.Words.Say("connections.signs")
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/client"
@@ -82,7 +81,7 @@ func checkApp(a *App) error {
 		return fmt.Errorf("the rule for %s is neither allow, ask nor block", a.Host)
 	case client.CheckName(a.Name) != nil:
 		return fmt.Errorf("the name of the app at %s cannot be an app's: %w", a.Host, client.CheckName(a.Name))
-	case !utf8.ValidString(a.Reason) || utf8.RuneCountInString(a.Reason) > MaxReason || strings.ContainsFunc(a.Reason, unicode.IsControl):
+	case !org.Legible(a.Reason, false) || utf8.RuneCountInString(a.Reason) > MaxReason:
 		return fmt.Errorf("the reason for %s has at most %d characters, and no control characters", a.Host, MaxReason)
 	}
 	return nil

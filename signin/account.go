@@ -152,7 +152,7 @@ func (s *Server) faultOfPassword(v *page.Visit, form url.Values, p org.Person) (
 func (s *Server) wrongPassword(form url.Values, p org.Person) (id, field string) {
 	password := page.One(form, "new")
 	switch n := utf8.RuneCountInString(password); {
-	case !utf8.ValidString(password) || strings.Contains(password, "\x00"):
+	case !org.Storable(password):
 		return "password.broken", "new"
 	case n < minPassword:
 		return "password.short", "new"

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	tries "github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/identity"
@@ -213,7 +211,7 @@ func (s *Server) authenticate(v *page.Visit, email, password string) (p org.Pers
 // verify compares, with equal work in every case (decision L4). With errWrong
 // it still gives who it would have been.
 func (s *Server) verify(ctx context.Context, email, password string) (p org.Person, stored string, err error) {
-	if !utf8.ValidString(email) || strings.Contains(email, "\x00") {
+	if !org.Storable(email) {
 		email = "" // nobody's
 	}
 	in, err := s.Store.SignIn(ctx, email)

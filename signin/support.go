@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/org"
@@ -48,7 +47,7 @@ func (s *Server) supportPage(v *page.Visit) error {
 	}
 	view := &supportPage{Frame: s.Frame(v, "support.title"), Find: strings.TrimSpace(v.R.URL.Query().Get("find"))}
 	view.Slim, view.Other, view.Packed = false, true, true
-	if view.Find == "" || !utf8.ValidString(view.Find) || strings.Contains(view.Find, "\x00") {
+	if view.Find == "" || !org.Storable(view.Find) {
 		return s.Show(v, http.StatusOK, supportTemplate, view)
 	}
 	people, more, err := s.Store.FindPeople(v.R.Context(), view.Find, membersFound)
@@ -175,7 +174,7 @@ func faultOfReason(text string) string {
 		return "actas.missing"
 	case utf8.RuneCountInString(text) > maxReason:
 		return "actas.long"
-	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
+	case !org.Legible(text, false):
 		return "actas.broken"
 	}
 	return ""

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/journal"
+	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/policy"
 	"github.com/grantkeeper/grantkeeper/store/approvals"
 	"github.com/grantkeeper/grantkeeper/store/engine"
@@ -140,8 +140,7 @@ func ask(tx *engine.Tx, a Asking, act engine.Act) (r Request, made bool, err err
 }
 
 func isMessage(text string) bool {
-	return utf8.ValidString(text) && utf8.RuneCountInString(text) <= MaxMessage &&
-		!strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' })
+	return utf8.RuneCountInString(text) <= MaxMessage && org.Legible(text, true)
 }
 
 func (r Request) event(kind journal.Kind) engine.Event {
@@ -283,7 +282,7 @@ func decide(tx *engine.Tx, d Decision, act engine.Act) ([]Request, error) {
 		return nil, err
 	case r.State != RequestOpen:
 		return []Request{r}, fmt.Errorf("request: %w", engine.ErrChanged)
-	case !isMessage(d.Reason) || strings.Contains(d.Reason, "\n") || utf8.RuneCountInString(d.Reason) > policy.MaxReason:
+	case !org.Legible(d.Reason, false) || utf8.RuneCountInString(d.Reason) > policy.MaxReason:
 		return nil, fmt.Errorf("reason: %w", engine.ErrNotAllowed)
 	}
 	app := policy.App{Host: r.Host, Name: r.Name, Rule: policy.Allow, Reason: d.Reason}

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/store/schema"
 )
@@ -238,9 +238,8 @@ func cut(err error) bool {
 	}
 }
 
-// textConn is a connection on which every text can be sent: PostgreSQL holds
-// neither NUL nor what is not UTF-8, and what is looked up by such a text is
-// not there.
+// textConn is a connection on which every text can be sent: what PostgreSQL cannot
+// hold is U+FFFD, and what is looked up by such a text is not there.
 type textConn struct{ *stdlib.Conn }
 
 // CheckNamedValue makes a text one that PostgreSQL can hold.
@@ -252,7 +251,7 @@ func (c textConn) CheckNamedValue(v *driver.NamedValue) error {
 }
 
 func storable(s string) string {
-	if strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) {
+	if org.Storable(s) {
 		return s
 	}
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
