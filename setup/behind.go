@@ -25,11 +25,8 @@ func (b Behind) Own() bool { return b.Upstream != "" || b.MCP != "" }
 
 // Check reads the flags as serve reads its settings.
 func (b Behind) Check(c *config.Checked) (err error) {
-	switch {
-	case b.Own() && b.KeyFile == "":
-		return fault.WrongUse("add --key-file gk.key: it is made, and your service reads it too", "there is no --key-file: your service would have nothing to know calls by")
-	case !b.Own() && b.KeyFile+b.Preview != "":
-		return fault.WrongUse("add --upstream http://127.0.0.1:9000, or --mcp with a whole URL", "--key-file and --preview are for a service of your own, and none is named")
+	if err := b.together("--key-file and --preview", b.KeyFile+b.Preview); err != nil {
+		return err
 	}
 	if b.Rules != "" {
 		if c.Ruled, err = config.ReadRules(b.Rules); err != nil {
@@ -57,6 +54,18 @@ func (b Behind) Check(c *config.Checked) (err error) {
 	return err
 }
 
+// together refuses a service without a key, and flags that are for a service where none
+// is named; given is what they say.
+func (b Behind) together(flags, given string) error {
+	switch {
+	case b.Own() && b.KeyFile == "":
+		return fault.WrongUse("add --key-file gk.key: it is made, and your service reads it too", "there is no --key-file: your service would have nothing to know calls by")
+	case !b.Own() && given != "":
+		return fault.WrongUse("add --upstream http://127.0.0.1:9000, or --mcp with a whole URL", "%s are for a service of your own, and none is named", flags)
+	}
+	return nil
+}
+
 // byFlag says a setting's fault by the flag that it came from.
 func byFlag(err error) error {
 	var e *fault.Error
@@ -72,13 +81,8 @@ type serviceText struct{ Service, Upstreams, Rules string }
 
 // settings are the flags as init writes them, checked as serve does.
 func (b *Behind) settings() (w serviceText, err error) {
-	switch {
-	case !b.Own() && b.KeyFile+b.Rules == "":
-		return w, nil
-	case !b.Own():
-		return w, fault.WrongUse("add --upstream http://127.0.0.1:9000, or --mcp with a whole URL", "--key-file and --rules are for a service, and none is named")
-	case b.KeyFile == "":
-		return w, fault.WrongUse("add --key-file gk.key: it is made, and your service reads it too", "there is no --key-file: your service would have nothing to know calls by")
+	if err := b.together("--key-file and --rules", b.KeyFile+b.Rules); err != nil || !b.Own() {
+		return w, err
 	}
 	if b.KeyFile, err = filepath.Abs(b.KeyFile); err != nil {
 		return w, fault.CannotOpen("", "%v", err)

@@ -58,16 +58,9 @@ password_file = %q
 // Write writes the files, or none that is there already. The fields that were left open
 // are chosen.
 func (o *Options) Write() (w Written, err error) {
-	if o.BaseURL == "" {
-		return w, fault.WrongUse("grantkeeper init --base-url https://app.example.com", "--base-url is missing")
-	}
-	hosts, err := config.ParseHosts([]string{o.BaseURL})
+	base, name, err := o.service()
 	if err != nil {
-		return w, fault.WrongUse("grantkeeper init --base-url https://app.example.com", "--base-url: %v", err)
-	}
-	name := cmp.Or(o.Name, serviceNameOf(hosts.List()[0]))
-	if err := config.CheckServiceName(name); err != nil {
-		return w, fault.WrongUse("grantkeeper init --name Example", "--name: %v", err)
+		return w, err
 	}
 	dir, file, err := o.settle()
 	if err != nil {
@@ -77,33 +70,66 @@ func (o *Options) Write() (w Written, err error) {
 	if err != nil {
 		return w, err
 	}
-	databaseKey, database := o.databaseSetting()
-	key, password := filepath.Join(dir, "secret.key"), filepath.Join(dir, "operator.password")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return w, fault.CannotOpen("run it as a user who may, or choose --dir", "%v", err)
+		return w, fault.CannotOpen(another, "%v", err)
 	}
-	keep := false
-	for _, name := range []string{file, key, password} {
-		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-			continue
-		} else if err != nil {
-			return w, fault.CannotOpen("run it as a user who may, or choose --dir", "%v: nothing was written", err)
-		}
-		if !o.Force {
-			return w, &fault.Error{Code: fault.State, What: name + " is there already, nothing was written", Hint: "move it away, or choose --dir"}
-		}
-		if name == key {
-			if _, err := config.ReadKeysOr(key, config.NoKeyFile+"move it away", config.BadKeyFile); err != nil {
-				return w, err // it would stay, and serve would refuse it
-			}
-			keep = true
-		}
+	w = Written{file, filepath.Join(dir, "secret.key"), filepath.Join(dir, "operator.password"), o.Behind.KeyFile, o.Database, false}
+	if w.KeyKept, err = o.mayWrite(w); err != nil {
+		return w, err
 	}
 	if behind.Service != "" { // first: with it alone, init can be run once more
 		if err := makeKey(o.Behind.KeyFile); err != nil {
 			return w, err
 		}
 	}
+	databaseKey, database := o.databaseSetting()
+	return w, o.writeFiles(w, fmt.Sprintf(configText,
+		base, w.SecretKey, name, behind.Service, listenFor(base), w.PasswordFile, databaseKey, database, behind.Upstreams, behind.Rules))
+}
+
+const another = "run it as a user who may, or choose --dir"
+
+// service is the base URL as it is written, and what the service is called.
+func (o *Options) service() (base, name string, err error) {
+	const example = "grantkeeper init --base-url https://app.example.com"
+	if o.BaseURL == "" {
+		return "", "", fault.WrongUse(example, "--base-url is missing")
+	}
+	hosts, err := config.ParseHosts([]string{o.BaseURL})
+	if err != nil {
+		return "", "", fault.WrongUse(example, "--base-url: %v", err)
+	}
+	base = hosts.List()[0]
+	name = cmp.Or(o.Name, serviceNameOf(base))
+	if err := config.CheckServiceName(name); err != nil {
+		return "", "", fault.WrongUse("grantkeeper init --name Example", "--name: %v", err)
+	}
+	return base, name, nil
+}
+
+// mayWrite refuses to write where something is already. With Force it stays where it is the
+// secret key, without which the database would be of no use.
+func (o *Options) mayWrite(w Written) (keepKey bool, err error) {
+	for _, name := range []string{w.Config, w.SecretKey, w.PasswordFile} {
+		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return false, fault.CannotOpen(another, "%v: nothing was written", err)
+		}
+		if !o.Force {
+			return false, &fault.Error{Code: fault.State, What: name + " is there already, nothing was written", Hint: "move it away, or choose --dir"}
+		}
+		if name == w.SecretKey {
+			if _, err := config.ReadKeysOr(name, config.NoKeyFile+"move it away", config.BadKeyFile); err != nil {
+				return false, err // it would stay, and serve would refuse it
+			}
+			keepKey = true
+		}
+	}
+	return keepKey, nil
+}
+
+func (o *Options) writeFiles(w Written, configuration string) error {
 	write := config.WriteNew
 	if o.Force {
 		write = config.Replace
@@ -113,18 +139,18 @@ func (o *Options) Write() (w Written, err error) {
 		mode os.FileMode
 		text string
 	}{
-		{key, 0o600, base64.StdEncoding.EncodeToString(random(32)) + "\n"},
-		{password, 0o600, base64.RawURLEncoding.EncodeToString(random(18)) + "\n"},
-		{file, 0o644, fmt.Sprintf(configText, hosts.List()[0], key, name, behind.Service, listenFor(hosts.List()[0]), password, databaseKey, database, behind.Upstreams, behind.Rules)},
+		{w.SecretKey, 0o600, base64.StdEncoding.EncodeToString(random(32)) + "\n"},
+		{w.PasswordFile, 0o600, base64.RawURLEncoding.EncodeToString(random(18)) + "\n"},
+		{w.Config, 0o644, configuration},
 	} {
-		if f.name == key && keep {
+		if f.name == w.SecretKey && w.KeyKept {
 			continue
 		}
 		if err := write(f.name, f.mode, []byte(f.text)); err != nil {
-			return w, fault.CannotOpen("run it as a user who may, or choose --dir", "%v", err)
+			return fault.CannotOpen(another, "%v", err)
 		}
 	}
-	return Written{file, key, password, o.Behind.KeyFile, o.Database, keep}, nil
+	return nil
 }
 
 // OneDatabase refuses two flags that say where the database is; data is one of them.
