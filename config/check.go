@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"net"
@@ -180,7 +181,11 @@ const maxStaleness = time.Minute
 // checkPostgres never repeats the address: it may hold a password.
 func (c *Checked) checkPostgres() error {
 	if err := store.CheckURL(c.Database.URL); err != nil {
-		return fault.BadConfig("write postgres://user@host:5432/database", "%s: %v", c.databaseKey(), err)
+		hint := "write postgres://user@host:5432/database"
+		if _, file := errors.AsType[*fs.PathError](err); file {
+			hint = "name a file there that can be read"
+		}
+		return fault.BadConfig(hint, "%s: %v", c.databaseKey(), err)
 	}
 	if time.Duration(c.Database.MaxStaleness) > maxStaleness {
 		return fault.BadConfig("choose 0s to "+maxStaleness.String(), "database.max_staleness: %s is too long", c.Database.MaxStaleness)

@@ -1,12 +1,16 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -72,8 +76,8 @@ func Open(ctx context.Context, env *engine.Env) (engine.Engine, error) {
 }
 
 // configOf reads a connection string, with what is not said in it.
-func configOf(url string) (*pgxpool.Config, error) {
-	config, err := pgxpool.ParseConfig(url)
+func configOf(address string) (*pgxpool.Config, error) {
+	config, err := parseURL(address)
 	if err != nil {
 		return nil, fmt.Errorf("database: %w: %w; write postgres://user@host:5432/database", ErrDatabase, withoutURL(err))
 	}
@@ -91,6 +95,26 @@ func configOf(url string) (*pgxpool.Config, error) {
 		ConfigOf(config)
 	}
 	return config, nil
+}
+
+// urlFiles are the parameters of a connection string that name files, and the variables
+// that stand for them.
+var urlFiles = [][2]string{
+	{"sslrootcert", "PGSSLROOTCERT"}, {"sslcert", "PGSSLCERT"}, {"sslkey", "PGSSLKEY"}, {"passfile", "PGPASSFILE"}, {"servicefile", "PGSERVICEFILE"},
+}
+
+// parseURL reads a connection string, and the files that it names. These pgx opens by their
+// names, so that they are judged before: it would wait for ever for who writes a FIFO.
+func parseURL(s string) (*pgxpool.Config, error) {
+	if u, err := url.Parse(s); err == nil {
+		for _, f := range urlFiles {
+			name := cmp.Or(u.Query().Get(f[0]), os.Getenv(f[1]))
+			if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() && name != os.DevNull { // which says that there is none
+				return nil, &fs.PathError{Op: f[0], Path: name, Err: errors.New("it is not a regular file")}
+			}
+		}
+	}
+	return pgxpool.ParseConfig(s)
 }
 
 // ConfigOf changes how a node connects, where it is set. Tests have a network of their own.

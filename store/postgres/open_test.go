@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -95,6 +98,37 @@ type notSent struct{}
 
 func (notSent) Error() string     { return "nothing was sent" }
 func (notSent) SafeToRetry() bool { return true }
+
+// A file that a connection string or the environment names is a regular one: a FIFO would
+// keep the start waiting for ever. The error has the parameter, and not the password.
+func TestFilesOfURL(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const plain = "postgres://guest:hush@db.example/keeper?sslmode=disable"
+	for _, f := range urlFiles {
+		for _, name := range []string{t.TempDir(), fifo} { // a folder keeps nobody waiting who forgets to look
+			refused := func(address string) {
+				_, err := configOf(address)
+				for _, err := range []error{err, CheckURL(address)} {
+					if err == nil || !strings.Contains(err.Error(), f[0]+" "+name+": it is not a regular file") || strings.Contains(err.Error(), "hush") {
+						t.Fatalf("%s %s: %v", f[0], name, err)
+					}
+				}
+			}
+			refused(plain + "&" + f[0] + "=" + url.QueryEscape(name))
+			t.Setenv(f[1], name)
+			refused(plain)
+			t.Setenv(f[1], "")
+		}
+	}
+	for _, none := range []string{"", "&passfile=" + os.DevNull, "&passfile=/none/such", "&sslrootcert=system"} {
+		if err := CheckURL(strings.Replace(plain, "disable", "verify-full", 1) + none); err != nil {
+			t.Errorf("%s: %v", none, err)
+		}
+	}
+}
 
 // What PostgreSQL cannot hold is U+FFFD, and all else is as it was.
 func TestStorable(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 
 // CheckURL says what is wrong with a connection string, without repeating it.
 func CheckURL(url string) error {
-	if _, err := pgxpool.ParseConfig(url); err != nil {
+	if _, err := parseURL(url); err != nil {
 		return withoutURL(err)
 	}
 	return nil
