@@ -112,7 +112,7 @@ var mayFold = reviewed{
 		config/reference.go:WithoutPassword config/signin.go:Provider.check
 		server/otlp.go:tracesAddress page/branding.go:leadsOut signin/passkey.go:Server.relying
 		signin/passkey.go:numeric page/visit.go:WithQuery limit/server.go:ParseServer store/sqlite/files.go:FileURL
-		config/check.go:wholeURL store/postgres/open.go:parseURL devserver/behindsample.go:newDevService`},
+		config/check.go:wholeURL store/postgres/open.go:parseURL store/postgres/preflight.go:kindOf devserver/behindsample.go:newDevService`},
 	{"files, variables and flags of the operator: line ends, lists and words", `
 		cmd/grantkeeper/ask.go:changeOptions.confirm remote/directory.go:ReadImport
 		cmd/grantkeeper/main.go:runOn remote/remote.go:readPasswordFlag

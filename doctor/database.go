@@ -28,11 +28,12 @@ func Database(ctx context.Context, c config.Checked) (string, error) {
 	return "", server.OpenError(err)
 }
 
-// inspect is Database with the store's errors. It says too whether there is nothing in it yet.
+// inspect is Database with the store's errors. It says too whether there is nothing in it yet,
+// or none.
 func inspect(ctx context.Context, c config.Checked) (text string, empty bool, err error) {
 	if c.Postgres != "" {
 		text, has, err := store.InspectURL(ctx, c.Postgres, c.Ring)
-		return text, err == nil && has.Version == 0, err
+		return text, err == nil && has.Version == 0 || errors.Is(err, store.ErrAbsent), err
 	}
 	info, err := store.Inspect(ctx, c.Path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrEmpty) {
@@ -97,6 +98,9 @@ func examineRunning(ctx context.Context, c config.Checked) []Finding {
 		if c.Postgres != "" {
 			what = text
 		}
+		if errors.Is(err, store.ErrAbsent) {
+			what += " is not there"
+		}
 		return []Finding{failed("compare database.url with what the server was started with, before it is restarted",
 			"%s: the server that answers works on another database, or somebody has removed it", what)}
 	}
@@ -106,7 +110,7 @@ func examineRunning(ctx context.Context, c config.Checked) []Finding {
 		return nil
 	case errors.Is(err, fs.ErrPermission):
 		return []Finding{warned("run doctor as the user who runs serve", "this user cannot work on the configured database, which was not examined whole: %v", err)}
-	case errors.Is(err, store.ErrDatabase):
+	case errors.Is(err, store.ErrUnexamined):
 		f := failedBy(server.OpenError(err)) // with what mends it, where the store knows
 		return []Finding{warned(cmp.Or(f.Fix, "see that this machine reaches it"), "the configured database was not examined from here: %s", f.Text)}
 	case ctx.Err() != nil:

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,15 +90,25 @@ func TestDoctorLooksBesideTheServerOnPostgres(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	port, err := pgtest.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pg.Exec(empty, `CREATE ROLE elsewhere NOLOGIN`); err != nil {
+		t.Fatal(err)
+	}
 	c := healthy(t).Checked
-	for name, want := range map[string]string{
-		empty:    "fail the tables are made at the first start: the server that answers works on another database",
-		"absent": "warn make it: createdb --encoding UTF8 --template template0 absent",
+	for url, want := range map[string]string{
+		pg.URL(empty):                 "fail the tables are made at the first start: the server that answers works on another database",
+		pg.URL("absent"):              "fail is not there: the server that answers works on another database",
+		pg.URL(empty) + "&nonsense=1": "fail the server could not be restarted: database: ",
+		strings.Replace(pg.URL(empty), fmt.Sprint(pg.Port()), fmt.Sprint(port), 1): "warn the configured database was not examined from here: ",
+		pg.URL(empty) + "&user=elsewhere":                                          "warn the server refuses user elsewhere", // who may be let in as another user of the machine
 	} {
-		c.Path, c.Postgres = "", pg.URL(name)
+		c.Path, c.Postgres = "", url
 		all := examineRunning(t.Context(), c)
 		if len(all) != 1 || all[0].Result != strings.Fields(want)[0] || !strings.Contains(all[0].Text+all[0].Fix, want[len("fail "):]) {
-			t.Errorf("%s: %+v, want %q", name, all, want)
+			t.Errorf("%s: %+v, want %q", url, all, want)
 		}
 	}
 }

@@ -73,6 +73,39 @@ func TestMend(t *testing.T) {
 	}
 }
 
+// What a server says of the database is told from what it says of itself, of who asks or of
+// now: only the first is so for every other who connects by this URL.
+func TestWhatIsKnownOfTheDatabase(t *testing.T) {
+	const open, with = "postgres://guest@db.example/keeper", "postgres://guest:geheim@db.example/keeper"
+	for _, tt := range []struct {
+		code, url string
+		want      error
+	}{
+		{"3D000", open, ErrAbsent},
+		{"3F000", open, ErrDatabase},
+		{"42501", open, ErrDatabase},
+		{"42704", open, ErrDatabase},
+		{"28P01", with, ErrDatabase},
+		{"28P01", open + "?password=geheim", ErrDatabase},
+		{"28P01", open, ErrUnexamined}, // it came from a file or a variable of who asks
+		{"28000", with, ErrUnexamined}, // a user of the machine, or an address, that is refused
+		{"53300", with, ErrUnexamined},
+		{"57P03", with, ErrUnexamined},
+		{"57014", with, ErrUnexamined},
+		{"08P01", with, ErrUnexamined},
+		{"", with, ErrUnexamined},
+	} {
+		err := error(&pgconn.PgError{Code: tt.code})
+		if tt.code == "" {
+			err = io.ErrUnexpectedEOF
+		}
+		err = away(t, tt.url).explain(fmt.Errorf("the start: %w", err))
+		if !errors.Is(err, ErrDatabase) || errors.Is(err, ErrAbsent) != (tt.want == ErrAbsent) || errors.Is(err, ErrUnexamined) != (tt.want == ErrUnexamined) {
+			t.Errorf("%s by %s: %v, want %v", tt.code, tt.url, err, tt.want)
+		}
+	}
+}
+
 // away is an engine whose pool has nobody to connect to.
 func away(t *testing.T, url string) *Engine {
 	t.Helper()

@@ -29,6 +29,12 @@ import (
 // error says what to mend.
 var ErrDatabase = errors.New("the database cannot be used")
 
+// Two of these are known by names of their own.
+var (
+	ErrAbsent     = fmt.Errorf("%w", ErrDatabase) // the server has none of this name
+	ErrUnexamined = fmt.Errorf("%w", ErrDatabase) // nothing is known of it: who asks elsewhere, or soon, may be answered
+)
+
 // ChangeTimeout bounds one transaction. The server has the same bounds, so that a node
 // that stands still with a lock holds nobody for longer. A test has another.
 var ChangeTimeout = 15 * time.Second

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +28,7 @@ func CheckURL(url string) error {
 }
 
 // InspectURL says what Open would find in a PostgreSQL database, and changes
-// nothing. Of an empty one the schema has version 0.
+// nothing. Of an empty one the schema has version 0. With an error the text is its name.
 func InspectURL(ctx context.Context, url string, ring *token.Ring) (text string, has schema.State, err error) {
 	p, err := askerOf(ctx, url, ring)
 	if err != nil {
@@ -54,10 +55,10 @@ func askerOf(ctx context.Context, url string, ring *token.Ring) (*Engine, error)
 }
 
 func (p *Engine) inspect(ctx context.Context) (text string, has schema.State, err error) {
-	if err := p.examineServer(ctx); err != nil {
-		return "", has, err
-	}
 	text = nameOf(p.Pool.Config().ConnConfig)
+	if err := p.examineServer(ctx); err != nil {
+		return text, has, err
+	}
 	empty := false
 	err = p.Transact(ctx, func(tx *engine.Tx) (err error) {
 		if empty, err = p.isEmpty(tx); err == nil && empty {
@@ -287,7 +288,26 @@ func (p *Engine) explain(err error) error {
 		err = errors.New("it cannot be reached")
 	}
 	text := strings.TrimPrefix(strings.Join(strings.Fields(err.Error()), " "), "database: ")
-	return fmt.Errorf("database: %w: %s; %s", ErrDatabase, text, hint)
+	return fmt.Errorf("database: %w: %s; %s", kindOf(err, p.Options.URL), text, hint)
+}
+
+// kindOf is ErrDatabase where whoever connects by this URL is refused like this. A server
+// that stops, or has no connection left, says nothing of the database; and a user of the
+// machine with another name, or another password file, may be let in.
+func kindOf(err error, address string) error {
+	switch Code(err) {
+	case "3D000":
+		return ErrAbsent
+	case "3F000", "42501", "42704": // no such schema, no right, a parameter that is unknown
+		return ErrDatabase
+	case "28P01": // the password is wrong
+		if u, err := url.Parse(address); err == nil {
+			if password, _ := u.User.Password(); password+u.Query().Get("password") != "" {
+				return ErrDatabase
+			}
+		}
+	}
+	return ErrUnexamined
 }
 
 const throughBouncer = "behind pgbouncer in transaction mode write ?default_query_exec_mode=exec into database.url"
