@@ -8,8 +8,9 @@ import (
 	"io"
 	"mime"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/grantkeeper/grantkeeper/org"
 )
 
 // The most bytes of a body (decision L5), and of a directory, which is one body
@@ -202,13 +203,8 @@ func CheckReason(text string) error { return checkText("reason", text, maxReason
 // checkText refuses a text of more than most characters, or that does not fit on
 // one line.
 func checkText(member, s string, most int) error {
-	if utf8.RuneCountInString(s) > most {
-		return BadRequest(fmt.Sprintf("%s: it has more than %d characters", member, most))
-	}
-	for _, r := range s {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == utf8.RuneError {
-			return BadRequest(member + ": it has a control character")
-		}
+	if err := org.CheckLine(s, most); err != nil {
+		return BadRequest(member + ": " + err.Error())
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func CheckName(name string) error {
 	if strings.TrimSpace(name) == "" {
 		return errors.New("it is missing")
 	}
-	if err := checkLine(name, MaxName); err != nil {
+	if err := CheckLine(name, MaxName); err != nil {
 		return err
 	}
 	if strings.ContainsFunc(name, turns) {
@@ -71,7 +71,7 @@ func visible(r rune) bool {
 func CheckEmail(email string) error {
 	local, domain, ok := strings.Cut(email, "@")
 	if !ok || local == "" || domain == "" || strings.Contains(domain, "@") || len(email) > MaxEmail ||
-		strings.ContainsAny(email, " \t<>\"(),;:\\") || strings.ContainsFunc(email, unseen) || checkLine(email, MaxEmail) != nil {
+		strings.ContainsAny(email, " \t<>\"(),;:\\") || strings.ContainsFunc(email, unseen) || CheckLine(email, MaxEmail) != nil {
 		return errors.New("it is not an email address")
 	}
 	return nil
@@ -95,8 +95,8 @@ func Legible(s string, lines bool) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && !(lines && r == '\n') })
 }
 
-// checkLine refuses what cannot be shown on one line.
-func checkLine(s string, most int) error {
+// CheckLine says why a text cannot be shown on one line of at most so many characters.
+func CheckLine(s string, most int) error {
 	if utf8.RuneCountInString(s) > most {
 		return fmt.Errorf("it has more than %d characters", most)
 	}
