@@ -66,7 +66,7 @@ func (s *Server) Handler() http.Handler {
 			if a, ok := s.admit(w, r, false); ok {
 				s.v5(w, r, a)
 			}
-		case below(path, "/api/v3"), below(path, "/api/v4"):
+		case client.Below(path, "/api/v3"), client.Below(path, "/api/v4"):
 			if a, ok := s.admit(w, r, true); ok {
 				s.legacy(w, r, a)
 			}
@@ -81,11 +81,11 @@ func (s *Server) v5(w http.ResponseWriter, r *http.Request, a Actor) {
 	switch {
 	case s.MCP[r.Pattern] != nil:
 		s.MCP[r.Pattern].ServeHTTP(w, withActor(r, a))
-	case r.Pattern == mcpPath:
+	case r.Pattern == client.MCPPath:
 		s.fail(w, r, notConnected("mcp.upstream"))
 	case r.Pattern == mePaths[0]:
 		s.me(w, r, a)
-	case s.Connected, !below(r.URL.Path, v5Path):
+	case s.Connected, !client.Below(r.URL.Path, client.APIPath):
 		s.fail(w, r, errNoPath)
 	default:
 		s.fail(w, r, notConnected("api.upstream"))

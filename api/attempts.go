@@ -6,6 +6,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/attempt"
+	"github.com/grantkeeper/grantkeeper/client"
 )
 
 // sawFirst tells of the first call of an approval. why is "" where it is answered.
@@ -53,7 +54,7 @@ func (s *Server) sawRefused(r *http.Request, a Actor, why Result, legacy bool) {
 		o.Step, o.Outcome, o.What = attempt.Challenge, attempt.Done, attempt.AtAPI
 		if r.Header.Get("Authorization") != "" {
 			o.What = attempt.OtherScheme
-		} else if s.MCP[r.URL.Path] != nil || r.URL.Path == mcpPath {
+		} else if s.MCP[r.URL.Path] != nil || r.URL.Path == client.MCPPath {
 			o.What = attempt.AtMCP
 		}
 	case why == WrongHeader && legacy:

@@ -2,11 +2,6 @@ package api
 
 import "strings"
 
-const (
-	v5Path  = "/api/v5"
-	mcpPath = "/api/v5/mcp"
-)
-
 // challenge is the WWW-Authenticate header of a 401 (RFC 6750 section 3, RFC
 // 9728 section 5.1, decision B2). Without metadata the parameter is left out:
 // API v3 and v4 take no OAuth token, so there is no server to ask for one
@@ -66,9 +61,4 @@ func appendURL(b []byte, s string) []byte {
 		}
 	}
 	return b
-}
-
-// below reports whether a path is the root or stands under it.
-func below(path, root string) bool {
-	return strings.HasPrefix(path, root) && (len(path) == len(root) || path[len(root)] == '/')
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/limit"
 )
 
@@ -13,7 +14,7 @@ import (
 // credentials.
 func (s *Server) Decide(w http.ResponseWriter, r *http.Request) (Rights, bool) {
 	setHeaders(w.Header(), r)
-	legacy := below(r.URL.Path, "/api/v3") || below(r.URL.Path, "/api/v4")
+	legacy := client.Below(r.URL.Path, "/api/v3") || client.Below(r.URL.Path, "/api/v4")
 	if _, ok := s.Resources.Of(r.URL.Path); !legacy && !ok {
 		s.fail(w, r, errNoPath)
 		return Rights{}, false

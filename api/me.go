@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 )
@@ -49,7 +50,7 @@ type Me struct {
 
 // mePaths are where GET says who a credential acts for. API v3 and v4 have one
 // each, so that a key can be asked whose it is (decision B6).
-var mePaths = []string{v5Path + "/me", "/api/v4/me", "/api/v3/me"}
+var mePaths = []string{client.APIPath + "/me", "/api/v4/me", "/api/v3/me"}
 
 // room is what an answer is written in, and the person's roles gathered in; used
 // again for later ones.

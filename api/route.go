@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/grantkeeper/grantkeeper/client"
 )
 
 // route gives the pattern of a path, for the log. An escaped slash is no slash
@@ -15,7 +17,7 @@ func (s *Server) route(at *url.URL) string {
 	switch {
 	case !escaped && (of.MCP && at.Path == of.Path || slices.Contains(mePaths, at.Path)):
 		return at.Path
-	case !below(of.Path, v5Path):
+	case !client.Below(of.Path, client.APIPath):
 		return of.Path + "/"
 	}
 	return "/api/"

@@ -14,9 +14,14 @@ type Resource struct {
 	MCP  bool   // an MCP endpoint, which stands at its path alone
 }
 
-// contract are the resources of every server (spec 4), and the one that answers
-// where there is no other comes first.
-var contract = []Resource{{"/api/v5", "API v5", false}, {"/api/v5/mcp", "MCP", true}}
+// APIPath and MCPPath are where the resources of every server are (spec 4).
+const (
+	APIPath = "/api/v5"
+	MCPPath = APIPath + "/mcp"
+)
+
+// contract are these, and the one that answers where there is no other comes first.
+var contract = []Resource{{APIPath, "API v5", false}, {MCPPath, "MCP", true}}
 
 // Resources are those that a server has beside the contract's (decision V60).
 type Resources []Resource
@@ -30,7 +35,7 @@ func (more Resources) Of(path string) (of Resource, ok bool) {
 	of = contract[0]
 	for _, list := range [][]Resource{contract, more} {
 		for _, one := range list {
-			if below(path, one.Path) && (!ok || len(one.Path) > len(of.Path)) {
+			if Below(path, one.Path) && (!ok || len(one.Path) > len(of.Path)) {
 				of, ok = one, true
 			}
 		}
@@ -38,8 +43,8 @@ func (more Resources) Of(path string) (of Resource, ok bool) {
 	return of, ok
 }
 
-// below reports whether a path is the root or stands under it.
-func below(path, root string) bool {
+// Below reports whether a path is the root or stands under it.
+func Below(path, root string) bool {
 	return strings.HasPrefix(path, root) && (len(path) == len(root) || path[len(root)] == '/')
 }
 

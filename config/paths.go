@@ -65,13 +65,10 @@ func (g GuardedPath) hides(other GuardedPath) bool {
 // UpstreamPath is what an upstream answers, but for the MCP endpoint in it, and
 // for who calls, which this server says (decision V45).
 const (
-	UpstreamPath = "/api/v5"
-	MCPPath      = UpstreamPath + "/mcp"
+	UpstreamPath = client.APIPath
+	MCPPath      = client.MCPPath
 	MePath       = UpstreamPath + "/me"
 )
-
-// Below reports whether a path is a root, or lies under it.
-func Below(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
 // OAuthRoot and the next two are what the doors of clients and of calls answer
 // below; every other path is one of pages.
@@ -165,7 +162,7 @@ func (c *Checked) checkPath(path string) (what, do string) {
 		switch {
 		case strings.EqualFold(path, other.Path):
 			return "it is guarded already", "take one of the two out"
-		case belowFolded(path, other.Path) && !Below(path, other.Path), belowFolded(other.Path, path) && !Below(other.Path, path):
+		case belowFolded(path, other.Path) && !client.Below(path, other.Path), belowFolded(other.Path, path) && !client.Below(other.Path, path):
 			return "it lies under " + other.Path + ", or holds it, in another case", "write both alike"
 		}
 	}
@@ -173,7 +170,9 @@ func (c *Checked) checkPath(path string) (what, do string) {
 }
 
 // belowFolded is below without case, of ASCII.
-func belowFolded(path, root string) bool { return Below(strings.ToLower(path), strings.ToLower(root)) }
+func belowFolded(path, root string) bool {
+	return client.Below(strings.ToLower(path), strings.ToLower(root))
+}
 
 // endpoint gives the path of a rule as rules know it: "" is the contract's MCP
 // endpoint. It is not ok where there is no such endpoint.

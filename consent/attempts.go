@@ -98,7 +98,7 @@ func (s *Server) sawFault(v *page.Visit, c client.Client, a authorization, p par
 		o.Reason = attempt.ScopeUnknown
 	case f.code == "invalid_target":
 		other, _ := p["resource"].otherResource(v.Base, s.Resources)
-		o.Reason, o.What = attempt.ResourceUnknown, attempt.ResourceDiffers(other, v.Base+"/api/v5/mcp")
+		o.Reason, o.What = attempt.ResourceUnknown, attempt.ResourceDiffers(other, v.Base+client.MCPPath)
 	case about("code_challenge is missing"):
 		o.Reason = attempt.PKCEMissing
 	case about("code_challenge must") && method != "" && method != "S256":

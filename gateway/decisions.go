@@ -40,7 +40,7 @@ type question struct {
 
 // call is what the rules are asked about. The body is the gateway's to keep.
 func (q question) call(more client.Resources) rules.Call {
-	path, query, _ := strings.Cut(cmp.Or(q.Path, "/api/v5"), "?")
+	path, query, _ := strings.Cut(cmp.Or(q.Path, client.APIPath), "?")
 	if q.Tool != "" {
 		at, _ := more.Of(path)
 		if !slices.Contains(more, at) { // the contract's

@@ -28,7 +28,7 @@ type roots []string
 
 // rootsOf are the APIs and what is guarded beside them.
 func rootsOf(more client.Resources) roots {
-	all := roots{"/api/v5", "/api/v4", "/api/v3"}
+	all := roots{client.APIPath, "/api/v4", "/api/v3"}
 	for _, of := range more {
 		all = append(all, of.Path)
 	}
@@ -121,7 +121,7 @@ func (s *Server) request(ctx context.Context, o original) (*http.Request, *api.F
 		return nil, &api.Fault{Status: 421, Code: "misdirected_request", Description: "The host that was asked is not one of this server's."}
 	}
 	if o.target == "" {
-		o.target = "/api/v5"
+		o.target = client.APIPath
 	}
 	decoded, ok := rootsOf(s.API.Resources).settle(o.target)
 	if !ok {

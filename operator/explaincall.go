@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/rules"
 )
 
@@ -54,7 +55,7 @@ func readCall(values url.Values) (c rules.Call, err error) {
 	case values.Get("tool") != "":
 		reads := map[string]rules.Known{"true": rules.Yes, "false": rules.No}[values.Get("read_only")]
 		at := values.Get("path")
-		if at == "/api/v5/mcp" {
+		if at == client.MCPPath {
 			at = ""
 		}
 		return rules.Call{At: at, Tool: values.Get("tool"), Arguments: json.RawMessage(values.Get("arguments")), Reads: reads}, nil

@@ -141,7 +141,7 @@ func (s *Server) tool(organization, at, name string) (title string, reads rules.
 var pagesOfOAuth = func() map[string]bool {
 	all := map[string]bool{}
 	for _, pattern := range consent.Patterns() {
-		if _, path, _ := strings.Cut(pattern, " "); config.Below(path, config.OAuthRoot) && !config.Below(path, client.DesktopPath) {
+		if _, path, _ := strings.Cut(pattern, " "); client.Below(path, config.OAuthRoot) && !client.Below(path, client.DesktopPath) {
 			all[path] = true
 		}
 	}
@@ -161,14 +161,14 @@ func (d dispatch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	of, guarded := d.more.Of(path)
 	switch {
-	case pagesOfOAuth[path], config.Below(path, client.DesktopPath) && d.desktop():
+	case pagesOfOAuth[path], client.Below(path, client.DesktopPath) && d.desktop():
 		d.consent.ServeHTTP(w, r)
 	case strings.HasPrefix(path, config.OAuthRoot+"/"), strings.HasPrefix(path, config.WellKnownRoot+"/"):
 		d.oauth.ServeHTTP(w, r)
 	case guarded && d.upstreams[of.Path] != nil && path != config.MePath:
 		r.Pattern = of.Path + "/"
 		d.upstreams[of.Path].ServeHTTP(w, r)
-	case guarded, config.Below(path, config.APIRoot):
+	case guarded, client.Below(path, config.APIRoot):
 		r.Pattern = "/api/" // until the door says more
 		d.api.ServeHTTP(w, r)
 	case d.dev != nil && path == DevPath:
