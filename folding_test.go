@@ -51,7 +51,7 @@ var mayFold = reviewed{
 	{"a record is kept to be read, without what does not show and what may be a secret: it decides nothing", `
 		activity/clean.go:cleanItem activity/clean.go:hasToken activity/clean.go:visible`},
 	{"an address is one in each of its spellings (decision L2)", `
-		config/hosts.go:Loopback server/operatorhosts.go:operatorHost limit/addresses.go:plain
+		client/host.go:Loopback server/operatorhosts.go:operatorHost limit/addresses.go:plain
 		limit/networks.go:parseBlock operator/clients.go:Server.unapprovedFilter store/engine/reuse.go:NetworkOf`},
 	{"a redirect URI is read to be refused: what is kept and compared is as it was sent (decision R2)", `
 		client/alabel.go:inULabel client/redirect.go:checkAddress client/redirect.go:checkLabels
@@ -158,7 +158,7 @@ var mayFold = reviewed{
 		rules/openapi.go:basePath rules/openapi.go:openAPI.item rules/openapi.go:openAPI.operations
 		rules/draft.go:callOf rules/draft.go:pattern.compare`},
 	{"doctor --url looks at another server's documents as clients do, and decides nothing here", `
-		probe/address.go:onLoopback probe/address.go:parse probe/address.go:shown
+		probe/address.go:parse probe/address.go:shown
 		probe/challenge.go:challenge.bearer probe/challenge.go:challenges probe/challenge.go:scan.skip probe/challenge.go:scan.take
 		probe/challenge.go:scan.value probe/document.go:Answer.json probe/document.go:Answer.object 
 		probe/fetch/fetch.go:fetcher.may probe/fetch/fetch.go:follow probe/fetch/fetch.go:newFetcher probe/target.go:plain probe/target.go:resourceIdentifier`},

@@ -131,7 +131,7 @@ var rooms = map[string]room{
 	"setup":                   {may: []string{"config", "fault", "rules", "terminal"}},
 	"devserver":               {may: append([]string{"gateway", "operator", "page", "signin", "sample", "config", "connect", "setup", "server", "remote", "terminal"}, below...)},
 	"demo":                    {may: append([]string{"mcp", "config", "doctor", "remote", "terminal"}, below...)},
-	"drill":                   {may: []string{"config", "demo", "fault", "policy", "remote", "terminal"}},
+	"drill":                   {may: []string{"client", "config", "demo", "fault", "policy", "remote", "terminal"}},
 	"cmd/grantkeeper":         {may: append([]string{"mcp", "operator", "config", "connect", "setup", "server", "database", "devserver", "demo", "drill", "doctor", "probe", "probe/fetch", "remote", "terminal"}, below...)},
 	"cmd/grantkeeper-connect": {may: []string{"connect", "fault"}, libraries: []string{}},
 }

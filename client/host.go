@@ -25,6 +25,15 @@ func HostOf(redirectURI string) string {
 	return host
 }
 
+// Loopback says whether a host name, lower case and without port, can only
+// mean this machine (RFC 6761 section 6.3).
+func Loopback(name string) bool {
+	if a, err := netip.ParseAddr(name); err == nil {
+		return a.Unmap().IsLoopback() && a.Zone() == ""
+	}
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
+}
+
 // Hosts are those of an app, in the form of HostOf. App is what pages show as what can be
 // trusted of it, and what an organization's rules name it by: the host of its metadata
 // document, which alone can change what it is, or else of its redirect URI. Back is the

@@ -59,3 +59,15 @@ func TestNameKey(t *testing.T) {
 		}
 	}
 }
+
+// Only what can mean no other machine is loopback: to it alone things go in clear.
+func TestLoopback(t *testing.T) {
+	for name, want := range map[string]bool{
+		"localhost": true, "a.localhost": true, "127.0.0.1": true, "127.9.9.9": true, "::1": true, "::ffff:127.0.0.1": true,
+		"": false, "localhost.example": false, "alocalhost": false, "mail.example": false, "192.0.2.1": false, "0.0.0.0": false, "::1%lo": false, "fe80::1": false,
+	} {
+		if Loopback(name) != want {
+			t.Errorf("%q: %v", name, !want)
+		}
+	}
+}

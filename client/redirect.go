@@ -67,10 +67,7 @@ func httpOnLoopback(uri string) bool {
 		end = len(rest)
 	}
 	host, _, _ := splitPort(rest[:end])
-	if addr, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
-		return addr.Unmap().IsLoopback()
-	}
-	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+	return Loopback(strings.Trim(host, "[]"))
 }
 
 // CheckBytes refuses what no part of an RFC 3986 URI may hold, and fragments

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -805,7 +806,7 @@ func FuzzHosts(f *testing.F) {
 		if _, err := ParseHosts([]string{s, base}); err == nil {
 			t.Fatalf("%q and %q were taken together", s, base)
 		}
-		if strings.HasPrefix(base, "http:") && !Loopback(h.Names()[0]) {
+		if strings.HasPrefix(base, "http:") && !client.Loopback(h.Names()[0]) {
 			t.Fatalf("%q is plain http beyond loopback", s)
 		}
 	})

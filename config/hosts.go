@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/fault"
 )
 
@@ -86,7 +87,7 @@ func ParseBase(s string) (base, host, name string, err error) {
 	if !hostName(name) {
 		return "", "", "", errors.New("not a host name in ASCII, nor an address")
 	}
-	if u.Scheme == "http" && !Loopback(name) {
+	if u.Scheme == "http" && !client.Loopback(name) {
 		return "", "", "", errors.New("plain http is for loopback hosts only")
 	}
 	host = strings.ToLower(u.Host)
@@ -152,15 +153,6 @@ func hostName(name string) bool {
 	return true
 }
 
-// Loopback says whether a host name, lower case and without port, can only
-// mean this machine (RFC 6761 section 6.3).
-func Loopback(name string) bool {
-	if a, err := netip.ParseAddr(name); err == nil {
-		return a.Unmap().IsLoopback() && a.Zone() == ""
-	}
-	return name == "localhost" || strings.HasSuffix(name, ".localhost")
-}
-
 // Base gives {base} for a Host header, or "" for a host that is not believed
 // (decisions M1 and M2).
 func (h Hosts) Base(host string) string {
@@ -223,7 +215,7 @@ func parseOperatorHosts(list []string) (names []string, err error) {
 // alone.
 func LoopbackListen(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	return err == nil && Loopback(strings.ToLower(host)) && !strings.HasSuffix(host, ".localhost")
+	return err == nil && client.Loopback(strings.ToLower(host)) && !strings.HasSuffix(host, ".localhost")
 }
 
 // ListenerURL is where a configured listener is reached from this machine, and

@@ -117,7 +117,7 @@ func plainName(name string) bool {
 func elsewhere(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && u.Hostname() != "" && u.User == nil && !strings.Contains(s, "#") && u.Opaque == "" &&
-		(u.Scheme == "https" || u.Scheme == "http" && Loopback(strings.ToLower(u.Hostname())))
+		(u.Scheme == "https" || u.Scheme == "http" && client.Loopback(strings.ToLower(u.Hostname())))
 }
 
 func (c *Checked) checkHandOff() error {

@@ -151,7 +151,7 @@ func (d *Client) walk(ctx context.Context, last int, tell func(ToldStep)) error 
 // started here; of another one it says what went wrong on the way to it.
 func (d *Client) NoAnswer(why error) error {
 	at, err := url.Parse(d.Base)
-	if err == nil && config.Loopback(at.Hostname()) {
+	if err == nil && client.Loopback(at.Hostname()) {
 		return fault.CannotOpen("start one: grantkeeper dev", "%s does not answer", d.Base)
 	}
 	return fault.CannotOpen("see that the name is right and that nothing stands between", "%s does not answer: %v", d.Base, why)
@@ -193,7 +193,7 @@ func New(o Options, last int) (*Client, error) {
 			return nil, fault.CannotOpen("", "--password-file: %v", err)
 		}
 		d.Password = strings.TrimRight(string(b), "\r\n")
-	case last > 3 && !config.Loopback(name):
+	case last > 3 && !client.Loopback(name):
 		return nil, fault.WrongUse("or go no further: --steps 1-2", "the password of the demo data is for dev: name yours with --email and --password-file")
 	}
 	if d.email == "" {

@@ -340,7 +340,7 @@ func (d *Examination) checkOperatorListener() []Finding {
 // judgeWay judges how an operators' listener elsewhere is asked.
 func (d *Examination) judgeWay(base, name string) Finding {
 	switch {
-	case config.Loopback(name):
+	case client.Loopback(name):
 		return d.notPassedOn(found("%s, over loopback", base))
 	case strings.HasPrefix(base, "https:"):
 		return d.notPassedOn(found("%s, over TLS", base))

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/demo"
 	"github.com/grantkeeper/grantkeeper/fault"
@@ -72,7 +73,7 @@ func Run(ctx context.Context, o Options, server *remote.Server, stdout io.Writer
 	if o.Rounds < 1 || o.Rounds > 30 {
 		return fault.WrongUse("", "--rounds: 1 to 30, so that the rate limits let it through")
 	}
-	if _, name, err := config.ParseBaseAnywhere(o.BaseURLs[0]); err == nil && o.PersonPasswordFile == "" && !config.Loopback(name) {
+	if _, name, err := config.ParseBaseAnywhere(o.BaseURLs[0]); err == nil && o.PersonPasswordFile == "" && !client.Loopback(name) {
 		return fault.WrongUse("name yours with --email and --person-password-file", "the password of the demo data is for dev")
 	}
 	d, err := demo.New(demo.Options{BaseURL: o.BaseURLs[0], Email: o.Email, PasswordFile: o.PersonPasswordFile, Server: server}, len(demo.Steps))

@@ -65,19 +65,13 @@ func issuerDocuments(u *url.URL) []string {
 	return all
 }
 
-// onLoopback reports whether a host is this machine.
-func onLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && ip.Unmap().IsLoopback()
-}
-
 // IsPrivate reports whether an address is none of the public internet.
 func IsPrivate(ip netip.Addr) bool { return !client.IsPublic(ip) }
 
 // privateName reports whether a host is private by its name alone.
 func privateName(host string) bool {
 	ip, err := netip.ParseAddr(host)
-	return onLoopback(host) || err == nil && IsPrivate(ip)
+	return client.Loopback(host) || err == nil && IsPrivate(ip)
 }
 
 // sameButSlash reports whether two addresses differ in a slash at the end alone.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/grantkeeper/grantkeeper/client"
 )
 
 func row1(t *testing.T, rows []Row, code string) Row {
@@ -358,7 +360,7 @@ func TestPrivateNames(t *testing.T) {
 		"10.1.2.3": {false, true}, "fd00::1": {false, true}, "0.0.0.0": {false, true},
 		"8.8.8.8": {false, false}, "as.example": {false, false}, "localhost.example": {false, false}, "alocalhost": {false, false}, "": {false, false},
 	} {
-		if got := [2]bool{onLoopback(host), privateName(host)}; got != want {
+		if got := [2]bool{client.Loopback(host), privateName(host)}; got != want {
 			t.Errorf("%q: %v, want %v", host, got, want)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/grantkeeper/grantkeeper/client"
 )
 
 const notAResource = "it is an issuer, and no resource"
@@ -31,7 +33,7 @@ func targetHTTPS(v *view, _ *server) verdict {
 		return none("not asked")
 	case v.given.Scheme == "https":
 		return ok("https")
-	case onLoopback(v.given.Hostname()):
+	case client.Loopback(v.given.Hostname()):
 		return ok("http, on this machine")
 	}
 	return fail("http: whoever is on the way reads the tokens, and clients refuse it")

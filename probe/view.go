@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/grantkeeper/grantkeeper/client"
 )
 
 // A view is an inquiry, read: what stands where.
@@ -213,7 +215,7 @@ func (v *view) address(name, raw string) string {
 		return name + " is no URL to go to: " + shown(raw)
 	case privateName(u.Hostname()) && !local:
 		return name + " is a private address, which only the server's own network reaches: " + shown(raw)
-	case u.Scheme != "https" && !onLoopback(u.Hostname()):
+	case u.Scheme != "https" && !client.Loopback(u.Hostname()):
 		return name + " is not https: " + shown(raw)
 	}
 	return ""

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/doctor"
 	"github.com/grantkeeper/grantkeeper/fault"
@@ -66,7 +67,7 @@ func (o At) Connect(ctx context.Context, configFile string, environ []string) (*
 		Transport:     &http.Transport{DisableKeepAlives: true}, // and no proxy: the password is for the listener alone
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	c.Password, err = o.secret(ctx, c, config.Loopback(name), load)
+	c.Password, err = o.secret(ctx, c, client.Loopback(name), load)
 	return c, err
 }
 

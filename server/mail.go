@@ -16,13 +16,13 @@ import (
 	"mime/quotedprintable"
 	"net"
 	"net/mail"
-	"net/netip"
 	"net/smtp"
 	"net/textproto"
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/page"
@@ -207,7 +207,7 @@ func (m *mailer) greet(ctx context.Context) (c *smtp.Client, err error) {
 		if err := c.StartTLS(secure); err != nil {
 			return nil, fmt.Errorf("mail server: STARTTLS: %w", err)
 		}
-	} else if !m.TLS && !isLoopback(m.Host) {
+	} else if !m.TLS && !client.Loopback(m.Host) {
 		return nil, &textproto.Error{Code: 530, Msg: "the mail server offers no TLS"}
 	}
 	return c, nil
@@ -254,11 +254,6 @@ func (m *mailer) message(to mail.Address, subject, text string, now time.Time) [
 	q.Write([]byte(strings.ReplaceAll(text, "\n", "\r\n"))) // a bytes.Buffer takes everything
 	q.Close()
 	return b.Bytes()
-}
-
-func isLoopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 // noticing tells people what they should know about (case S-13). It is called

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/config"
 )
 
@@ -22,7 +23,7 @@ func operatorHost(host string, local net.Addr, names []string) bool {
 	if err != nil {
 		return false
 	}
-	if config.Loopback(name) || slices.Contains(names, name) {
+	if client.Loopback(name) || slices.Contains(names, name) {
 		return true
 	}
 	asked, err := netip.ParseAddr(name)
