@@ -3,10 +3,11 @@
 # failed tests, then one line "N passed, N failed, N skipped", counted from the events of
 # go test. Arguments are flags for go test.
 #
-# The race detector looks at everything, but for seven things. Of the rooms that have the most
+# The race detector looks at everything, but for eight things. Of the rooms that have the most
 # tests, and of the servers that e2e starts, it sees those where a test does several things at
 # once, which its name says: the others do one thing after the other. What drives the servers
-# of e2e and e2e/faults is no part of them. The tests that look at every page in
+# of e2e and e2e/faults is no part of them. What store/enginetest asks of PostgreSQL is asked
+# behind a pooler once more. The tests that look at every page in
 # every language compute for minutes under it. Two pure rooms, which know no goroutines, try so
 # much that they would as well. The seeds of store/simulate decide in which
 # order goroutines run. The tests at the root read sources, one after the other. And
@@ -21,6 +22,7 @@ here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 cd "$here/.." || exit 1
 album='^(TestLook|TestTurnedPagesAreThePages|TestWeight|TestEveryPageInEveryLanguage)$'
 partly=(./store ./cmd/grantkeeper ./consent ./signin ./orgadmin ./operator/console)
+pooled='^TestPostgresBehindBouncer$'
 computing=(./grantset ./journal/chain)
 drivers=(./e2e ./e2e/faults)
 atonce='AtOnce|While|Beside|Once|Wait'
@@ -49,6 +51,7 @@ trap 'rm -rf "$beside" "$driven" "${memory:-}"' EXIT
 		failed=0
 		run . "$@" -run "$album" ./consent || failed=1
 		run . "$@" -skip "$album|$atonce" "${partly[@]}" || failed=1
+		run . "$@" -run "$pooled" ./store/enginetest || failed=1
 		run . "$@" . ./store/simulate "${computing[@]}" || failed=1
 		run bench -race "$@" ./... || failed=1
 		run e2e/chart "$@" ./... || failed=1
@@ -59,7 +62,7 @@ trap 'rm -rf "$beside" "$driven" "${memory:-}"' EXIT
 	drives=$!
 	failed=0
 	mapfile -t others < <(go list ./... | grep -vxF "$(go list . "${computing[@]}" "${partly[@]}" "${drivers[@]}")")
-	run . -race -p 2 "$@" ./store/enginetest "${others[@]}" || failed=1
+	run . -race -p 2 "$@" -skip "$pooled" ./store/enginetest "${others[@]}" || failed=1
 	run . -race "$@" -run "$atonce" -skip "$album" "${partly[@]}" || failed=1
 	wait "$apart" || failed=1
 	wait "$drives" || failed=1
