@@ -123,7 +123,7 @@ var mayFold = reviewed{
 		server/traces.go:checkSampler server/traces.go:tracesOn`},
 	{"a drawing is refused more often by it", `page/branding.go:checkDrawing`},
 	{"names of rows that are ours, costs of passwords (which have no letters of two cases), SQL and IDs of our own", `
-		store/engine/approval.go:Tx.moved store/postgres/journal.go:insertArrays store/sqlite/statement.go:insertEvents
+		store/engine/approval.go:Tx.moved store/postgres/journal.go:insertArrays store/postgres/refreshing.go:isExpected store/sqlite/statement.go:insertEvents
 		store/keys.go:Store.Keys store/lostkeys.go:LostOptions.compare store/lostkeys.go:Replaced.end store/schema/migration.go:Migration.ChangesRows store/accounts/password.go:forgetCosts
 		store/accounts/password.go:SweepCosts store/postgres/preflight.go:Engine.explain store/engine/keyrows.go:Tx.KeysKnown
 		`},
