@@ -173,7 +173,7 @@ func TestTagIsOfTheAnswer(t *testing.T) {
 
 // Of many who change what they have read, one at a time gets through: nothing
 // that was answered with 200 is lost.
-func TestNoChangeIsLost(t *testing.T) {
+func TestNoChangeAtOnceIsLost(t *testing.T) {
 	h := newHouse(t)
 	x := h.live("ada", "nordlys", everything).access
 	note := "/api/v5/notes/" + h.item(ofRole("treasurer", false)).ID
@@ -557,7 +557,7 @@ func TestAdministrationIsJournaled(t *testing.T) {
 }
 
 // An admin who removes an admin, two at once: one admin is left.
-func TestLastAdminOfTwo(t *testing.T) {
+func TestLastAdminOfTwoAtOnce(t *testing.T) {
 	for range 8 {
 		h := newHouse(t)
 		if err := h.store.SetMember(t.Context(), "nordlys", "tor", true, store.Act{}); err != nil {
@@ -672,7 +672,7 @@ func FuzzConditions(f *testing.F) {
 
 // While two roles change their circles with each other, again and again, so that
 // Tor is at no moment in the circle of a private item, no read gives it to him.
-func TestReadsAreOfOneState(t *testing.T) {
+func TestReadsWhileOthersWriteAreOfOneState(t *testing.T) {
 	h := newHouse(t)
 	ctx := t.Context()
 	swap := func(host, secretary string) error {

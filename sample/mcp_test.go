@@ -134,7 +134,7 @@ func TestTokenEnds(t *testing.T) {
 }
 
 // Requests of two people share one server: each gets their own answer.
-func TestActorsDoNotMix(t *testing.T) {
+func TestActorsAtOnceDoNotMix(t *testing.T) {
 	h := newMCPHouse(t)
 	tokens := map[string]string{
 		"ada": h.live("ada", "nordlys", grantset.Set{Kind: grantset.Everything}),

@@ -141,7 +141,7 @@ func TestDirectoryIsKnown(t *testing.T) {
 }
 
 // An operator who is faster counts: what was decided before is decided again.
-func TestDecidedAgain(t *testing.T) {
+func TestDecidedAgainWhileOthersDecide(t *testing.T) {
 	h := newHouse(t)
 	x := h.live("ada", "nordlys", everything).access
 	for n := range 20 {

@@ -608,7 +608,7 @@ func TestListIsPrivate(t *testing.T) {
 
 // Lists of two people come from one server, at once, and neither sees the
 // other's tools.
-func TestListsDoNotMix(t *testing.T) {
+func TestListsAtOnceDoNotMix(t *testing.T) {
 	h := newMCPHouse(t)
 	want := map[string]bool{
 		h.live("ada", "nordlys", everything): true, h.live("tor", "nordlys", everything): false,

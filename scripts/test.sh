@@ -21,7 +21,7 @@ here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 
 cd "$here/.." || exit 1
 album='^(TestLook|TestTurnedPagesAreThePages|TestWeight|TestEveryPageInEveryLanguage)$'
-partly=(./store ./cmd/grantkeeper ./consent ./signin ./orgadmin ./operator/console)
+partly=(./store ./store/records ./cmd/grantkeeper ./sample ./consent ./signin ./orgadmin ./operator/console)
 pooled='^TestPostgresBehindBouncer$'
 computing=(./grantset ./journal/chain)
 drivers=(./e2e ./e2e/faults)

@@ -432,11 +432,11 @@ func TestActivityOfWhoIsRemoved(t *testing.T) {
 	}
 }
 
-var activityChanges = arguments.Int("activity", 600, "how many changes TestNothingIsLostWithoutAMark makes")
+var activityChanges = arguments.Int("activity", 600, "how many changes TestNothingIsLostWithoutAMarkWhileNodesAreKilled makes")
 
 // Through two nodes that are killed at any moment (decision V71): each change that was acknowledged is
 // there once, or lies in a gap; and nothing else is there.
-func TestNothingIsLostWithoutAMark(t *testing.T) {
+func TestNothingIsLostWithoutAMarkWhileNodesAreKilled(t *testing.T) {
 	all := nodes(t, 2)
 	h := all[0]
 	h.clock.add(time.Minute)
