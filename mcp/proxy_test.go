@@ -338,7 +338,11 @@ func TestAwkwardServices(t *testing.T) {
 		}, 504, "timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, c.service, func(h *house) { h.proxy.Wait = time.Second })
+			h := newHouse(t, c.service, func(h *house) {
+				if h.proxy.Wait = time.Minute; c.status == 504 {
+					h.proxy.Wait = time.Second
+				}
+			})
 			token, _ := h.live("ada", everything)
 			a := h.send("POST", token, call("x"))
 			if a.StatusCode != c.status || c.status >= 502 && !strings.Contains(a.body, `"reference":"request-1"`) || strings.Contains(a.body, "hidden") ||

@@ -20,7 +20,7 @@ set -uo pipefail
 here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 
 cd "$here/.." || exit 1
-album='^(TestLook|TestTurnedPagesAreThePages|TestWeight|TestEveryPageInEveryLanguage)$'
+album='^(TestLook|TestDocumentsAreAlike|TestTurnedPagesAreThePages|TestWeight|TestEveryPageInEveryLanguage)$'
 partly=(./store ./store/records ./cmd/grantkeeper ./sample ./consent ./signin ./orgadmin ./operator/console)
 pooled='^TestPostgresBehindBouncer$'
 computing=(./grantset ./journal/chain)
