@@ -24,9 +24,7 @@ func TestCutOffNodeIsBounded(t *testing.T) {
 		t.Fatalf("before anything: %d", status)
 	}
 	back := s.separate(t, 2)
-	if a := s.nodes[0].operate("POST", "/v1/organizations/nordlys/members/"+x.person.id+"/remove", `{"reason":"test"}`); a.status != 200 {
-		t.Fatal(a)
-	}
+	s.moves(t, x.person.id, "remove")
 	ended := time.Now()
 	accepted, refused := 0, 0
 	for refused < 3 || time.Since(ended) < bound+2*time.Second {
