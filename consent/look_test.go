@@ -195,12 +195,12 @@ func glancesAt(page int, tag string) []glance {
 	}
 	switch {
 	case tag == "ar":
-		return []glance{at(1280, false, opened, axeRun(layout), fits), at(narrowest, false, clipped, opened, axeRun(layout), fits, spacedOut)}
+		return []glance{at(1280, false, opened, axeRun(chromium.Layout), fits), at(narrowest, false, clipped, opened, axeRun(chromium.Layout), fits, spacedOut)}
 	case wholly(tag): // in the dark the rest of the stylesheet is the same
 		return []glance{
 			at(390, false, clipped, opened, axeRun(chromium.EveryRule), fits), at(390, true, opened, axeRun(chromium.Colours), fits),
 			at(1280, false, opened, axeRun(chromium.EveryRule), fits), at(1280, true, opened, axeRun(chromium.Colours), fits),
-			at(narrowest, false, opened, axeRun(layout), fits, spacedOut),
+			at(narrowest, false, opened, axeRun(chromium.Layout), fits, spacedOut),
 		}
 	}
 	return []glance{at(narrowest, false, clipped, opened, spacedOut)}
@@ -468,9 +468,6 @@ func (b *tab) picture(address, name string) {
 		}
 	}
 }
-
-// layout is what axe-core is asked of that depends on the room.
-const layout = `{type: "rule", values: ["target-size", "scrollable-region-focusable"]}`
 
 // axeRun gives what axe-core finds by these rules, and loads it from the gallery first.
 func axeRun(rules string) string { return axeWithin("document", rules) }
