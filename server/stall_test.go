@@ -37,7 +37,6 @@ func TestHTTP2ConnectionThatTakesNothing(t *testing.T) {
 		}
 	}))
 	s.HTTP2.WriteByteTimeout /= 100
-	s.WriteTimeout /= 100
 	s.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateClosed {
 			closed <- true
