@@ -206,8 +206,11 @@ func (f *fetcher) once(ctx context.Context, r probe.Request, at string) (probe.A
 	}
 	defer response.Body.Close()
 	a := probe.Answer{Status: response.StatusCode, Type: response.Header.Get("Content-Type"), Challenges: response.Header.Values("WWW-Authenticate"),
-		Location: response.Header.Get("Location"), Origin: response.Header.Get("Access-Control-Allow-Origin")}
-	if r.Brief || a.Location != "" && a.Status >= 300 && a.Status < 400 {
+		Origin: response.Header.Get("Access-Control-Allow-Origin")}
+	if a.Status >= 300 && a.Status < 400 { // elsewhere it leads nobody anywhere
+		a.Location = response.Header.Get("Location")
+	}
+	if r.Brief || a.Location != "" {
 		return a, nil
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))

@@ -131,6 +131,7 @@ func TestHostileServers(t *testing.T) {
 		code, want string // row, and a part of what was seen
 	}{
 		{"nothing hostile", "/x", nil, "server.issuer", "http://127.0.0.1"},
+		{"a document that leads elsewhere as well", "/token", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Location", "/x") }, "token.error", "is answered 200 as if"},
 		{"endless body", prmPath, endless, "resource.found", "more than 1 MiB"},
 		{"huge JSON", prmPath, body(`{"a":"` + strings.Repeat("x", 2<<20) + `"}`), "resource.found", "more than 1 MiB"},
 		{"deep JSON", prmPath, body(strings.Repeat(`[`, 1<<19)), "resource.found", "not JSON"},
