@@ -33,9 +33,9 @@ func (q *Inquiry) document(address string) document {
 
 func (d document) usable() bool { return d.asked && d.wrong == "" }
 
-// missing reports whether the server says that there is no such document.
+// missing reports whether the server, which was asked, says that there is no such document.
 func (d document) missing() bool {
-	return d.asked && d.answer.Error == "" && d.answer.Status != 200
+	return d.answer.Error == "" && d.answer.Status != 200
 }
 
 // object reads the body as one JSON object, or says why it is none.
@@ -71,10 +71,8 @@ func (a Answer) json() bool {
 // text gives a member that is a string, and whether it is there at all.
 func (d document) text(name string) (value string, there bool) {
 	raw, there := d.members[name]
-	if !there || json.Unmarshal(raw, &value) != nil {
-		return "", there
-	}
-	return value, true
+	_ = json.Unmarshal(raw, &value) // what is no string leaves ""
+	return value, there
 }
 
 // list gives a member that is a list of strings; ok is false where it is anything else.

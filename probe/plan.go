@@ -43,7 +43,8 @@ func (q *Inquiry) Next() (Request, bool) {
 	return Request{}, false
 }
 
-// plan is every request of which it is known that it is to be made.
+// plan is every request of which it is known that it is to be made, if no answer to those before it
+// changes that.
 func (q *Inquiry) plan() []Request {
 	v := q.view()
 	if v.given == nil {
@@ -60,12 +61,9 @@ func (q *Inquiry) plan() []Request {
 		all = append(all, message)
 	default:
 		all = append(all, documents(issuerDocuments(v.given))...)
-		if v.knowsIssuer && !v.issuer {
+		if !v.issuer { // which is known when they were asked
 			all = append(all, message)
 		}
-	}
-	if !v.kindKnown() {
-		return all
 	}
 	if !v.issuer {
 		all = append(all, documents(v.resourceAddresses())...)
@@ -174,13 +172,18 @@ func (v *view) scope() string {
 // A registrant is a client that was registered.
 type registrant struct{ id, manage, token string }
 
+// registered is what an answer says of the client that was registered.
+func (a Answer) registered() (d document) {
+	if a.Status == 200 || a.Status == 201 {
+		d.members, _ = a.object()
+	}
+	return d
+}
+
 func (v *view) client(step string) registrant {
 	a, _ := v.q.find(step, "")
-	d := document{}
-	if d.members, d.wrong = a.object(); d.wrong != "" || a.Status != 200 && a.Status != 201 {
-		return registrant{}
-	}
 	var c registrant
+	d := a.registered()
 	c.id, _ = d.text("client_id")
 	c.manage, _ = d.text("registration_client_uri")
 	c.token, _ = d.text("registration_access_token")

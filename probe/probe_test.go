@@ -3,6 +3,7 @@ package probe
 import (
 	"encoding/json"
 	"net/netip"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -26,14 +27,19 @@ func row1(t *testing.T, rows []Row, code string) Row {
 func TestIssuerIsNoResource(t *testing.T) {
 	for given, said := range map[string]string{issuer: issuer, issuer + "/": issuer, "https://as.example": "https://as.example/"} {
 		w := good()
-		delete(w, "call")
+		w["call"] = Answer{Status: 302, Location: "https://as.example/sign-in"}
 		members := serverMembers()
 		members["issuer"] = said
 		w[asDoc], w["https://as.example/.well-known/oauth-authorization-server"] = doc(members), doc(members)
 		q := w.ask(t, &Inquiry{URL: given})
 		rows := q.Rows()
-		if r := row1(t, rows, "target.kind"); !strings.Contains(r.Seen, "issuer") {
+		if r := row1(t, rows, "target.kind"); !strings.HasPrefix(r.Seen, "it is an issuer") {
 			t.Errorf("%s: kind: %s", given, r.Seen)
+		}
+		for _, code := range []string{"resource.found", "legacy.root"} {
+			if r := row1(t, rows, code); r.Result != None || r.Seen != notAResource {
+				t.Errorf("%s: %+v", given, r)
+			}
 		}
 		if r := row1(t, rows, "mcp.2026-07-28"); r.Result != OK || !strings.Contains(r.Seen, "issuer") {
 			t.Errorf("%s: revision %+v", given, r)
@@ -42,7 +48,7 @@ func TestIssuerIsNoResource(t *testing.T) {
 			t.Errorf("%s: issuer %+v", given, r)
 		}
 		for _, r := range rows {
-			if strings.HasPrefix(r.Code, "resource.") && r.Result != None || r.Result == Fail || r.Result == Warn {
+			if strings.HasPrefix(r.Code, "resource.") && r.Result != None || r.Result == Fail || r.Result == Warn || strings.HasPrefix(r.Code, "challenge.") && r.Seen != notAResource {
 				t.Errorf("%s: %s is %s: %s", given, r.Code, r.Result, r.Seen)
 			}
 		}
@@ -105,17 +111,39 @@ func TestUnreachable(t *testing.T) {
 				t.Errorf("%s: %s is %s", e, r.Code, r.Result)
 			}
 		}
+		if r, want := row1(t, q.Rows(), "target.redirect"), map[bool]string{true: Fail, false: None}[e == Redirects]; r.Result != want {
+			t.Errorf("%s: %+v, want %s", e, r, want)
+		}
 		if r := row1(t, q.Rows(), "target.answers"); r.Result != Fail || failures[e] == "" || !strings.Contains(r.Seen, failures[e]) {
 			t.Errorf("%s: %+v", e, r)
 		}
 	}
 }
 
-// Before anything was asked, nothing is judged.
+// Before anything was asked, nothing is judged, and nothing is said of what it is.
 func TestNothingAsked(t *testing.T) {
-	for _, r := range (&Inquiry{URL: mcpURL}).Rows() {
-		if r.Result != None && r.Code != "target.https" {
-			t.Errorf("%s is %s: %s", r.Code, r.Result, r.Seen)
+	for given, judged := range map[string]string{mcpURL: "target.https", "ftp://mcp.example/": "target.answers"} {
+		for _, r := range (&Inquiry{URL: given}).Rows() {
+			if r.Result != None && r.Code != judged || r.At != "" || strings.Contains(r.Seen, "issuer,") {
+				t.Errorf("%s: %s of %q is %s: %s", given, r.Code, r.At, r.Result, r.Seen)
+			}
+		}
+	}
+}
+
+// What was not asked yet is not judged, however far an inquiry came.
+func TestUnfinished(t *testing.T) {
+	w := good()
+	w["call"] = Answer{Status: 401, Challenges: []string{`Bearer scope="read", resource_metadata="https://mcp.example/prm"`}}
+	w["https://mcp.example/prm"] = w[mcpPRM]
+	for _, w := range []world{good(), w} {
+		q := w.ask(t, &Inquiry{URL: mcpURL, Register: true})
+		for n := range q.Exchanges {
+			for _, r := range (&Inquiry{URL: mcpURL, Register: true, Exchanges: q.Exchanges[:n]}).Rows() {
+				if r.Result != OK && r.Result != None && r.Code != "register.left" { // which is so, for now
+					t.Errorf("after %d: %s is %s: %s", n, r.Code, r.Result, r.Seen)
+				}
+			}
 		}
 	}
 }
@@ -128,6 +156,15 @@ func TestSpellingsOfTheResource(t *testing.T) {
 	} {
 		if r := row1(t, good().ask(t, &Inquiry{URL: given}).Rows(), "resource.identifier"); r.Result != want {
 			t.Errorf("%s: %s: %s", given, r.Result, r.Seen)
+		}
+	}
+}
+
+func TestShown(t *testing.T) {
+	long := strings.Repeat("a", 120)
+	for said, want := range map[string]string{"": `""`, "https://a.example/?b=c": "https://a.example/?b=c", "a b": `"a b"`, "\u202e": `"\u202e"`, long: long, long + "b": `"` + long + `"...`} {
+		if got := shown(said); got != want {
+			t.Errorf("%q: %s, want %s", said, got, want)
 		}
 	}
 }
@@ -168,6 +205,9 @@ func TestAsksNoMoreThanItSays(t *testing.T) {
 		at := map[string]bool{}
 		for _, r := range q.Rows() {
 			at[r.At] = true
+			if of, _, _ := strings.Cut(r.Code, "."); r.At > "https://a.example" && (of == "register" || of == "begin") && r.Result != None {
+				t.Errorf("%s of %s is %s: %s", r.Code, r.At, r.Result, r.Seen)
+			}
 		}
 		if want := map[string]bool{"": true, "https://a.example": true, "https://b.example": true, "https://c.example": true}; !reflect.DeepEqual(at, want) {
 			t.Errorf("rows about %v", at)
@@ -219,14 +259,14 @@ func TestChallenges(t *testing.T) {
 		{`Bearer a="b`, []challenge{loose(one("Bearer", "a", "b"))}},
 		{`Bearer a="b\`, []challenge{loose(one("Bearer", "a", `b\`))}},
 		{`Bearer a=1, A=2`, []challenge{loose(one("Bearer", "a", "1"))}},
-		{`Bearer "x" a=1`, []challenge{loose(one("Bearer"))}},
+		{`Bearer "x" a=1`, []challenge{loose(one("Bearer")), loose(one("x", "a", "1"))}}, // what stands behind is read as it can be
+		{`"x"`, []challenge{loose(one("x"))}},
+		{`Bearer "`, []challenge{loose(one("Bearer"))}},
+		{`Bearer x=y, a=, b=c`, []challenge{loose(one("Bearer", "x", "y", "a", "", "b", "c"))}},
+		{`Bearer a="b\"`, []challenge{loose(one("Bearer", "a", `b"`))}},
 		{`,, Bearer a=b,`, []challenge{one("Bearer", "a", "b")}},
 	} {
 		got := challenges([]string{tt.field})
-		if tt.field == `Bearer "x" a=1` { // what stands behind is read as it can be
-			got = got[:1]
-			got[0].params = map[string]string{}
-		}
 		if !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s:\n%+v, want\n%+v", tt.field, got, tt.want)
 		}
@@ -381,6 +421,7 @@ func TestLine(t *testing.T) {
 		{"ok in color", good, true, false, "\x1b[32mok    \x1b[0mtarget.https           https\n"},
 		{"a fault", bad, false, false, "fail  server.pkce            gone [2J\n" + by + more},
 		{"of one of several", bad, false, true, "fail  server.pkce            https://as.example: gone [2J\n" + by + more},
+		{"for one", Row{Code: "server.cimd", Result: Note, Source: "RFC 1", Seen: "no", Breaks: []Kind{CIMD}}, false, false, "note  server.cimd            no\n" + by + "; for cimd\n"},
 		{"for nobody", Row{Code: "server.pkce", Result: None, Source: "RFC 1", Seen: "not asked"}, false, false, "none  server.pkce            not asked\n" + by + "\n"},
 	} {
 		got := tt.row.Line(tt.colored, tt.several)
@@ -396,7 +437,11 @@ func TestRowsOfSeveralServers(t *testing.T) {
 	w := good()
 	with(mcpPRM, map[string]any{"authorization_servers": []string{issuer, "https://other.example"}})(w)
 	count := map[string]int{}
-	for _, r := range w.ask(t, &Inquiry{URL: mcpURL}).Rows() {
+	rows := w.ask(t, &Inquiry{URL: mcpURL}).Rows()
+	if got := revisionsOf(rows); len(got) > 0 || row1(t, rows, "server.found").Result != OK {
+		t.Errorf("the second is not there, and revisions are %q", got)
+	}
+	for _, r := range rows {
 		if count[r.Code]++; (r.At != "") != slices.ContainsFunc(table, func(of row) bool { return of.code == r.Code && of.ofServer }) {
 			t.Errorf("%s is of %q", r.Code, r.At)
 		}
@@ -410,5 +455,83 @@ func TestRowsOfSeveralServers(t *testing.T) {
 	with(asDoc, map[string]any{"protected_resources": []string{"https://elsewhere.example"}})(w)
 	if r := row1(t, w.ask(t, &Inquiry{URL: issuer}).Rows(), "server.protects"); r.Result != OK {
 		t.Errorf("of an issuer alone: %+v", r)
+	}
+}
+
+// After a call, a message of MCP is sent at once where the answer is one of MCP's, or is not sent at
+// all where it says enough; of all others it is looked whether they are an issuer first.
+func TestWhatIsAskedNext(t *testing.T) {
+	for _, tt := range []struct {
+		answer Answer
+		want   string
+	}{
+		{Answer{Status: 400}, "ping"}, {Answer{Status: 405}, "ping"}, {Answer{Status: 406}, "ping"}, {Answer{Error: Slow}, "ping"},
+		{Answer{Status: 200, Type: "text/event-stream; charset=utf-8"}, "ping"},
+		{Answer{Status: 200, Type: "text/html"}, "document https://mcp.example/.well-known/oauth-authorization-server/public/mcp"},
+		{Answer{Status: 403}, "document https://mcp.example/.well-known/oauth-authorization-server/public/mcp"},
+		{Answer{Status: 401}, "document " + mcpPRM}, {Answer{Error: TLS}, ""},
+	} {
+		q := &Inquiry{URL: mcpURL}
+		first, _ := q.Next()
+		q.Exchanges = []Exchange{{first, tt.answer}}
+		next, more := q.Next()
+		if got := next.Step + " " + next.URL; !strings.HasPrefix(got, tt.want) || more != (tt.want != "") || first.Step != "call" {
+			t.Errorf("%+v: %v, %s, want %s", tt.answer, more, got, tt.want)
+		}
+	}
+	for count, want := range map[int]bool{39: true, 40: false, 41: false} {
+		if r, more := (&Inquiry{URL: mcpURL, Exchanges: make([]Exchange, count)}).Next(); more != want {
+			t.Errorf("after %d requests: %v, %+v", count, more, r)
+		}
+	}
+}
+
+// An authorization endpoint may have a query of its own, and what is no metadata names no resource.
+func TestHowAnAssistantBegins(t *testing.T) {
+	for _, tt := range []struct {
+		change func(world)
+		want   string
+	}{
+		{func(world) {}, "https://as.example/authorize?client_id=h"},
+		{with(asDoc, map[string]any{"authorization_endpoint": "https://as.example/authorize?tenant=a"}), "https://as.example/authorize?tenant=a&client_id=h"},
+		{func(w world) {
+			w["call"] = Answer{Status: 401, Challenges: []string{`Bearer scope="read"`}}
+			w[mcpPRM] = doc(map[string]any{"resource": "https://evil.example"})
+			changed(mcpPRM, func(a *Answer) { a.Status = 404 })(w)
+		}, "https://as.example/authorize?client_id=h"},
+	} {
+		w := good()
+		tt.change(w)
+		q := w.ask(t, &Inquiry{URL: mcpURL, Register: true})
+		i := slices.IndexFunc(q.Exchanges, func(e Exchange) bool { return e.Request.Step == "begin" })
+		if got := q.Exchanges[max(i, 0)].Request.URL; !strings.HasPrefix(got, tt.want) || !strings.Contains(got, "&resource="+url.QueryEscape(mcpURL)+"&") {
+			t.Errorf("begins with %s, want %s", got, tt.want)
+		}
+	}
+}
+
+// A resource at the root of its host has one place for its metadata; that its host is an issuer too,
+// which is asked where clients of 2025-03-26 look, makes it none once it has challenged a call.
+func TestResourceThatIsAnIssuerToo(t *testing.T) {
+	const at = "https://mcp.example"
+	for name, change := range map[string]func(world){
+		"GET is challenged":  func(world) {},
+		"POST is challenged": func(w world) { w["ping"], w["call"] = w["call"], Answer{Status: 405} },
+	} {
+		w := good()
+		w["call"] = Answer{Status: 401}
+		w[mcpRootPRM] = w[mcpPRM]
+		with(mcpRootPRM, map[string]any{"resource": at + "/", "authorization_servers": []string{at}})(w)
+		with(mcpRoot, map[string]any{"issuer": at, "protected_resources": []string{at + "/"}})(w)
+		change(w)
+		rows := w.ask(t, &Inquiry{URL: at}).Rows()
+		for code, want := range map[string]string{
+			"target.kind": "it is a protected resource", "resource.found": mcpRootPRM, "server.issuer": at,
+			"resource.identifier": "resource is https://mcp.example/; without a path the slash means nothing",
+		} {
+			if r := row1(t, rows, code); r.Result != OK || r.Seen != want {
+				t.Errorf("%s: %+v, want %s", name, r, want)
+			}
+		}
 	}
 }

@@ -5,7 +5,13 @@ import (
 	"strings"
 )
 
-const notRegistered = "nothing was registered: --register does"
+// notRegistered is what there is to say where no client was registered.
+func (v *view) notRegistered() verdict {
+	if v.q.Register {
+		return none("no client was registered")
+	}
+	return none("nothing was registered: --register does")
+}
 
 // registered judges whether a client could register with a redirect.
 func registered(step, redirect string) func(*view, *server) verdict {
@@ -13,7 +19,7 @@ func registered(step, redirect string) func(*view, *server) verdict {
 		a, asked := v.registration(s, step)
 		switch {
 		case !asked:
-			return none(notRegistered)
+			return v.notRegistered()
 		case a.Error != "":
 			return fail("it " + failures[a.Error])
 		case v.client(step).id != "":
@@ -39,7 +45,7 @@ func (v *view) registration(s *server, step string) (Answer, bool) {
 }
 
 // first reports whether a server is the one that a client goes to.
-func (v *view) first(s *server) bool { return len(v.servers) > 0 && v.servers[0] == s }
+func (v *view) first(s *server) bool { return v.servers[0] == s }
 
 // refusal shows an answer's status and error.
 func refusal(a Answer) string {
@@ -56,23 +62,21 @@ func refusal(a Answer) string {
 	return said
 }
 
-// registrations are the answers to both.
+// registrations are the answers to both, empty where there was none.
 func (v *view) registrations(s *server) (all []Answer) {
 	for _, step := range []string{"register-https", "register-loopback"} {
-		if a, asked := v.registration(s, step); asked && a.Error == "" {
-			all = append(all, a)
-		}
+		a, _ := v.registration(s, step)
+		all = append(all, a)
 	}
 	return all
 }
 
 // onRegistered judges each client that was registered; the worst verdict is the row's.
 func onRegistered(v *view, s *server, judge func(document, Answer) verdict) verdict {
-	worst := none(notRegistered)
+	worst := v.notRegistered()
 	for _, a := range v.registrations(s) {
-		d := document{}
-		d.members, d.wrong = a.object()
-		if id, _ := d.text("client_id"); id == "" || a.Status >= 300 {
+		d := a.registered()
+		if id, _ := d.text("client_id"); id == "" {
 			continue
 		}
 		if said := judge(d, a); worst.result == None || said.result != OK {
@@ -129,9 +133,9 @@ func registerError(v *view, s *server) verdict {
 			continue
 		}
 		d := document{}
-		d.members, d.wrong = a.object()
+		d.members, _ = a.object()
 		switch said, _ := d.text("error"); {
-		case d.wrong != "" || said == "":
+		case said == "":
 			return warn("a refused registration does not say error: " + refusal(a))
 		case a.Status != 400:
 			return warn("a refused registration is answered " + refusal(a))
@@ -161,7 +165,7 @@ func registerLeft(v *view, s *server) verdict {
 	}
 	switch {
 	case made == 0:
-		return none("no client was registered")
+		return v.notRegistered()
 	case len(stay) == 0:
 		return ok("the clients that were registered are deleted again")
 	}
@@ -178,11 +182,13 @@ type outcome struct {
 
 func (v *view) outcome(s *server, step, redirect string) (o outcome, asked bool) {
 	a, asked := v.q.find(step, "")
-	if !asked || !v.first(s) || a.Error != "" {
+	if !asked || !v.first(s) {
 		return o, false
 	}
-	o.status = status(a)
-	if query, led := strings.CutPrefix(a.Location, redirect+"?"); led && a.Status >= 300 && a.Status < 400 {
+	if o.status = status(a); a.Error != "" {
+		return o, false
+	}
+	if query, led := strings.CutPrefix(a.Location, redirect+"?"); led {
 		query, _, _ = strings.Cut(query, "#")
 		o.query, _ = url.ParseQuery(query)
 		o.back = o.query.Get("error") != ""
@@ -197,8 +203,10 @@ func (v *view) outcome(s *server, step, redirect string) (o outcome, asked bool)
 func beginAnswers(v *view, s *server) verdict {
 	o, asked := v.outcome(s, "begin", httpsRedirect)
 	switch {
+	case o.status == "":
+		return v.notRegistered()
 	case !asked:
-		return none(notRegistered)
+		return none("it " + o.status)
 	case o.begun:
 		return ok("a request as an assistant makes it is answered " + o.status)
 	case beginResource(v, s).result == Fail:
@@ -224,10 +232,10 @@ func beginResource(v *view, s *server) verdict {
 }
 
 func beginPKCE(v *view, s *server) verdict {
-	with, asked := v.outcome(s, "begin", httpsRedirect)
+	with, _ := v.outcome(s, "begin", httpsRedirect)
 	without, compared := v.outcome(s, "begin-without-pkce", httpsRedirect)
 	switch {
-	case !asked || !compared || !with.begun:
+	case !compared || !with.begun:
 		return none("not seen")
 	case without.back || without.refused:
 		return ok("a request without code_challenge is refused: " + without.status)
@@ -281,15 +289,15 @@ func beginState(v *view, s *server) verdict {
 }
 
 func beginPort(v *view, s *server) verdict {
-	same, asked := v.outcome(s, "begin-loopback", loopbackRedirect)
+	same, _ := v.outcome(s, "begin-loopback", loopbackRedirect)
 	other, compared := v.outcome(s, "begin-other-port", otherPort)
 	switch {
-	case !asked || !compared || !same.begun:
+	case !compared || !same.begun:
 		return none("not seen")
 	case other.refused:
 		return warn("a loopback redirect with another port than the registered one is refused: a program that takes a free port each time has to register each time")
 	case other.begun && !same.page && !other.page:
 		return ok("a loopback redirect with another port goes on as the registered one")
 	}
-	return none("both are answered with a page")
+	return none("not told by the answers: " + same.status + " with the registered port, and " + other.status + " with another")
 }

@@ -21,16 +21,9 @@ func fail(seen string) verdict { return verdict{Fail, seen} }
 func none(seen string) verdict { return verdict{None, seen} }
 
 func (r row) of(v *view, s *server) Row {
-	if v.given == nil {
-		v, s = &view{q: v.q, issuer: true}, nil
-	}
 	made := Row{Code: r.code, Source: r.source}
-	if s == nil {
-		s = &server{doc: document{wrong: "is not there"}}
-	}
-	made.At = shownIssuer(s.issuer)
-	if !r.ofServer {
-		made.At = ""
+	if r.ofServer && s.issuer != "" {
+		made.At = shown(s.issuer)
 	}
 	said := r.judge(v, s)
 	made.Result, made.Seen = said.result, said.seen
@@ -38,13 +31,6 @@ func (r row) of(v *view, s *server) Row {
 		made.Breaks, made.Fix = r.who, r.fix
 	}
 	return made
-}
-
-func shownIssuer(issuer string) string {
-	if issuer == "" {
-		return ""
-	}
-	return shown(issuer)
 }
 
 // Rows of one subject begin with its word. The codes are stable.

@@ -187,6 +187,12 @@ func TestEachFaultHasItsRow(t *testing.T) {
 			"target.redirect fail, challenge.status fail, challenge.* none", "2025-03-26 note, 2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"403 and not 401", func(w world) { w["call"] = Answer{Status: 403}; w["ping"] = w["call"] }, "challenge.status fail, challenge.* none", "2025-03-26 note, 2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"open", func(w world) { w["call"] = Answer{Status: 200}; w["ping"] = w["call"] }, "challenge.status note, challenge.* none", "2025-03-26 note, 2025-06-18 note, 2025-11-25 note, 2026-07-28 note"},
+		{"call is a bad request", func(w world) { w["call"] = Answer{Status: 400}; w["ping"] = w["call"] }, "challenge.status fail, challenge.* none", "2025-03-26 note, 2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
+		{"too many calls", func(w world) { w["call"] = Answer{Status: 429}; w["ping"] = w["call"] }, "challenge.* none", ""},
+		{"403 with a challenge", func(w world) {
+			w["call"] = Answer{Status: 403, Challenges: []string{scoped(`resource_metadata="https://mcp.example/prm"`)}}
+			w["ping"] = w["call"]
+		}, "challenge.status fail, challenge.* none", "2025-03-26 note, 2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"GET is not for it, POST is challenged", func(w world) { w["ping"] = w["call"]; w["call"] = Answer{Status: 405} }, "", ""},
 		{"GET waits for its stream", func(w world) { w["ping"] = w["call"]; w["call"] = Answer{Error: Slow} }, "", ""},
 		{"GET has a page, POST is challenged", func(w world) { w["ping"] = w["call"]; w["call"] = Answer{Status: 200, Type: "text/html"} }, "", ""},
@@ -197,6 +203,15 @@ func TestEachFaultHasItsRow(t *testing.T) {
 		{"neither challenge nor an answer about metadata", func(w world) { w["call"] = Answer{Status: 401}; w[mcpPRM] = Answer{Error: Slow} },
 			"challenge.scheme warn, challenge.form none, challenge.metadata warn, challenge.address none, challenge.scope note, resource.* none, resource.found fail, noserver, server.issuer-form none",
 			"2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
+		{"neither challenge nor leave to look for metadata", func(w world) { w["call"] = Answer{Status: 401}; w[mcpPRM] = Answer{Status: 429} },
+			"challenge.scheme warn, challenge.form none, challenge.metadata warn, challenge.address none, challenge.scope note, resource.* none, noserver, server.issuer-form none",
+			"2025-06-18 none, 2025-11-25 none, 2026-07-28 none"},
+		{"open, and no metadata", func(w world) { w["call"] = Answer{Status: 200}; w["ping"] = w["call"]; delete(w, mcpPRM) },
+			"challenge.status note, challenge.* none, resource.* none, resource.found note, server.issuer fail", "2025-03-26 note, 2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
+		{"several answers, and no metadata", func(w world) { w["call"] = Answer{Status: 300}; w["ping"] = w["call"]; delete(w, mcpPRM) },
+			"target.redirect fail, challenge.status warn, challenge.* none, resource.* none, resource.found warn, server.issuer fail", "2025-03-26 note, 2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
+		{"neither an answer nor metadata", func(w world) { w["call"] = Answer{Error: Slow}; w["ping"] = w["call"]; delete(w, mcpPRM) },
+			"target.answers fail, target.redirect none, challenge.* none, resource.* none, resource.found warn, server.issuer fail", "2025-03-26 note, 2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"Basic alone", challenge(`Basic realm="x"`), "challenge.scheme warn, challenge.metadata warn, challenge.address none, challenge.scope note", "2025-06-18 note"},
 		{"no resource_metadata", challenge(`Bearer scope="read"`), "challenge.metadata warn, challenge.address none", "2025-06-18 note"},
 		{"resource_metadata in the second of two", challenge(`Basic realm="x", Bearer scope="read", resource_metadata="` + mcpPRM + `"`), "", ""},
@@ -207,6 +222,7 @@ func TestEachFaultHasItsRow(t *testing.T) {
 			w["call"] = Answer{Status: 401, Challenges: []string{scoped(`resource_metadata="http://169.254.169.254/x"`)}}
 			w["http://169.254.169.254/x"] = Answer{Error: Private}
 		}, "challenge.address fail, resource.found fail", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
+		{"two challenges of Bearer", challenge(`Bearer realm="x", Bearer scope="read", resource_metadata="` + mcpPRM + `", Bearer resource_metadata="https://evil.example/"`), "", ""},
 		{"error without a token", challenge(scoped(`error="invalid_token", resource_metadata="` + mcpPRM + `"`)), "challenge.error note", ""},
 		{"no scope", challenge(`Bearer resource_metadata="` + mcpPRM + `"`), "challenge.scope note", ""},
 		{"offline_access as scope", challenge(`Bearer scope="read offline_access", resource_metadata="` + mcpPRM + `"`), "challenge.scope note", ""},
@@ -219,6 +235,14 @@ func TestEachFaultHasItsRow(t *testing.T) {
 		{"no metadata where the challenge says", func(w world) {
 			w["call"] = Answer{Status: 401, Challenges: []string{scoped(`resource_metadata="https://mcp.example/prm"`)}}
 		}, "resource.found fail", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
+		{"no answer at the well-known address", func(w world) {
+			w["call"] = Answer{Status: 401, Challenges: []string{scoped(`resource_metadata="https://mcp.example/prm"`)}}
+			w["https://mcp.example/prm"], w[mcpPRM] = w[mcpPRM], Answer{Error: Slow}
+		}, "resource.well-known none", ""},
+		{"a page at the well-known address, metadata at the root", func(w world) {
+			w["call"] = Answer{Status: 401, Challenges: []string{`Bearer scope="read"`}}
+			w[mcpRootPRM], w[mcpPRM] = w[mcpPRM], Answer{Status: 200, Body: "<html>"}
+		}, "challenge.metadata warn, challenge.address none, resource.found fail, resource.well-known note", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"metadata at the root alone", func(w world) {
 			w["call"] = Answer{Status: 401, Challenges: []string{`Bearer scope="read"`}}
 			w[mcpRootPRM] = w[mcpPRM]
@@ -259,6 +283,7 @@ func TestEachFaultHasItsRow(t *testing.T) {
 			w["call"] = Answer{Status: 401, Challenges: []string{`Bearer resource_metadata="` + mcpPRM + `"`}}
 			with(mcpPRM, map[string]any{"scopes_supported": nil})(w)
 		}, "challenge.scope note, resource.scopes note", ""},
+		{"a scope is null", with(mcpPRM, map[string]any{"scopes_supported": []any{"read", nil}}), "resource.scopes warn", ""},
 		{"scopes are a text", with(mcpPRM, map[string]any{"scopes_supported": "read"}), "resource.scopes warn", ""},
 		{"offline_access of the resource", with(mcpPRM, map[string]any{"scopes_supported": []string{"read", "offline_access"}}), "resource.offline note", ""},
 
@@ -275,6 +300,13 @@ func TestEachFaultHasItsRow(t *testing.T) {
 			w[asOIDC] = w[asDoc]
 			w[asDoc] = Answer{Status: 200, Type: "text/html", Body: "<html>"}
 		}, "server.rfc8414 note, server.readable warn", "2025-06-18 note"},
+		{"a page where nobody looks any more", answered(asOIDC, Answer{Status: 200, Type: "text/html", Body: "<html>"}), "", ""},
+		{"a refusal where clients look first", func(w world) { w[asOIDC], w[asDoc] = w[asDoc], Answer{Status: 400} }, "server.rfc8414 note", "2025-06-18 note"},
+		{"a fault where clients look first", func(w world) { w[asOIDC], w[asDoc] = w[asDoc], Answer{Status: 500} }, "server.rfc8414 note, server.readable warn", "2025-06-18 note"},
+		{"another issuer's metadata come first", func(w world) {
+			w[asOIDC] = w[asDoc]
+			with(asDoc, map[string]any{"issuer": "https://evil.example"})(w)
+		}, "server.agree warn", ""},
 		{"issuer is another", with(asDoc, map[string]any{"issuer": "https://evil.example"}), "server.issuer fail, begin.iss fail", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"issuer with a slash", with(asDoc, map[string]any{"issuer": issuer + "/"}), "server.issuer warn, begin.iss fail", "2025-06-18 note, 2025-11-25 note, 2026-07-28 fail"},
 		{"issuer is missing", with(asDoc, map[string]any{"issuer": nil}), "server.issuer fail, begin.iss fail", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
@@ -321,13 +353,15 @@ func TestEachFaultHasItsRow(t *testing.T) {
 		{"revocation by http", with(asDoc, map[string]any{"revocation_endpoint": "http://as.example/r"}), "server.revocation warn", ""},
 		{"metadata are not for pages", answered("cors", Answer{Status: 200}), "server.cors-metadata note", ""},
 		{"tokens are not for pages", answered("preflight", Answer{Status: 404, Origin: "https://other.example"}), "server.cors-token note", ""},
+		{"pages are not answered", func(w world) { w["cors"] = Answer{Error: Slow}; w["preflight"] = w["cors"] }, "server.cors-metadata none, server.cors-token none", ""},
 
 		{"no token endpoint there", answered("token", Answer{Status: 404}), "token.answers fail, token.error none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
+		{"token endpoint takes no POST", answered("token", Answer{Status: 405}), "token.answers fail, token.error none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"token endpoint does not answer", answered("token", Answer{Error: Unreachable}), "token.answers fail, token.error none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"token endpoint redirects", answered("token", Answer{Status: 301}), "token.answers fail, token.error none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"what it protects is unsaid", with(asDoc, map[string]any{"protected_resources": nil}), "", ""},
 		{"token endpoint has several answers", answered("token", Answer{Status: 300}), "token.answers fail, token.error none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
-		{"token endpoint has a fault", answered("token", Answer{Status: 503}), "token.answers warn, token.error none", "2025-06-18 note, 2025-11-25 note, 2026-07-28 note"},
+		{"token endpoint has a fault", answered("token", Answer{Status: 500}), "token.answers warn, token.error none", "2025-06-18 note, 2025-11-25 note, 2026-07-28 note"},
 		{"something before the token endpoint", answered("token", Answer{Status: 403, Body: "<html>"}), "token.answers warn, token.error none", "2025-06-18 note, 2025-11-25 note, 2026-07-28 note"},
 		{"too many token requests", answered("token", Answer{Status: 429}), "token.error none", ""},
 		{"200 with an error", answered("token", Answer{Status: 200, Type: "application/json", Body: `{"error":"invalid_request"}`}), "token.error fail", ""},
@@ -337,6 +371,7 @@ func TestEachFaultHasItsRow(t *testing.T) {
 		{"token error as text", changed("token", func(a *Answer) { a.Type = "text/plain" }), "token.error warn", ""},
 		{"token error with 401", changed("token", func(a *Answer) { a.Status = 401 }), "", ""},
 		{"no authorization endpoint there", answered("authorize", Answer{Status: 404}), "authorize.answers warn", ""},
+		{"authorization endpoint takes no GET", answered("authorize", Answer{Status: 405}), "authorize.answers warn", ""},
 		{"authorization endpoint does not answer", answered("authorize", Answer{Error: Slow}), "authorize.answers fail", ""},
 		{"authorization endpoint has a fault", answered("authorize", Answer{Status: 500}), "authorize.answers note", ""},
 		{"nothing at the root", func(w world) { delete(w, mcpRoot) }, "legacy.root note", "2025-03-26 note"},
@@ -345,6 +380,8 @@ func TestEachFaultHasItsRow(t *testing.T) {
 		{"loopback clients are refused", answered("register-loopback", Answer{Status: 400, Type: "application/json", Body: `{"error":"invalid_redirect_uri"}`}), "register.loopback warn, register.error ok, begin.port none", ""},
 		{"refused without error", answered("register-loopback", Answer{Status: 400, Body: `no`}), "register.loopback warn, register.error warn, begin.port none", ""},
 		{"refused with 422", answered("register-loopback", Answer{Status: 422, Body: `{"error":"x"}`}), "register.loopback warn, register.error warn, begin.port none", ""},
+		{"refused with a client", answered("register-https", Answer{Status: 400, Body: `{"error":"x","client_id":"h"}`}), "register.https warn, register.error ok, begin.* none, begin.port ok", ""},
+		{"accepted for later", changed("register-https", func(a *Answer) { a.Status = 202 }), "register.https fail, begin.* none, begin.port ok", ""},
 		{"registration needs a credential", answered("register-https", Answer{Status: 401}), "register.https warn, begin.* none, begin.port ok", ""},
 		{"registration is forbidden", answered("register-https", Answer{Status: 403}), "register.https warn, begin.* none, begin.port ok", ""},
 		{"too many registrations", answered("register-https", Answer{Status: 429}), "register.https none, begin.* none, begin.port ok", ""},
@@ -355,19 +392,45 @@ func TestEachFaultHasItsRow(t *testing.T) {
 		{"a secret as well", with201("register-https", map[string]any{"client_secret": "s"}), "register.method note", ""},
 		{"a secret instead", with201("register-https", map[string]any{"client_secret": "s", "token_endpoint_auth_method": "client_secret_basic"}), "register.method warn", ""},
 		{"a method and no secret", with201("register-https", map[string]any{"token_endpoint_auth_method": "client_secret_basic"}), "register.method fail", ""},
+		{"method is a number", with201("register-https", map[string]any{"token_endpoint_auth_method": 7}), "register.method fail", ""},
+		{"method is not said", with201("register-https", map[string]any{"token_endpoint_auth_method": nil}), "", ""},
+		{"one redirect more", with201("register-https", map[string]any{"redirect_uris": []string{httpsRedirect, "https://evil.example/"}}), "register.redirects fail", ""},
 		{"redirects are not given back", with201("register-https", map[string]any{"redirect_uris": nil}), "register.redirects warn", ""},
 		{"redirects are others", with201("register-loopback", map[string]any{"redirect_uris": []string{"http://localhost/"}}), "register.redirects fail", ""},
 		{"cannot be deleted", with201("register-https", map[string]any{"registration_access_token": nil}), "register.left note", ""},
 		{"managed elsewhere", with201("register-https", map[string]any{"registration_client_uri": "https://evil.example/"}), "register.left note", ""},
 		{"deletion is refused", answered("unregister-loopback", Answer{Status: 403}), "register.left note", ""},
+		{"deletion has several answers", answered("unregister-loopback", Answer{Status: 300}), "register.left note", ""},
+		{"requests are refused back", func(w world) {
+			w["begin"] = Answer{Status: 302, Location: httpsRedirect + "?error=invalid_scope&iss=" + url.QueryEscape(issuer) + "&state=" + state}
+			w["begin-without-resource"] = w["begin"]
+		}, "begin.answers fail, begin.resource none, begin.pkce none", ""},
 		{"requests are refused", func(w world) { w["begin"] = Answer{Status: 400}; w["begin-without-resource"] = w["begin"] }, "begin.answers fail, begin.resource none, begin.pkce none", ""},
 		{"authorization has a fault", func(w world) { w["begin"] = Answer{Status: 500}; w["begin-without-resource"] = w["begin"] }, "begin.answers none, begin.resource none, begin.pkce none", ""},
 		{"resource is refused", answered("begin", Answer{Status: 400}), "begin.answers none, begin.resource fail, begin.pkce none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"resource is refused back", answered("begin", Answer{Status: 303, Location: httpsRedirect + "?error=invalid_target&iss=" + url.QueryEscape(issuer) + "&state=" + state}), "begin.answers none, begin.resource fail, begin.pkce none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
+		{"resource is refused back, and a request without it in place", func(w world) {
+			w["begin"] = Answer{Status: 303, Location: httpsRedirect + "?error=invalid_target&iss=" + url.QueryEscape(issuer) + "&state=" + state}
+			w["begin-without-resource"] = Answer{Status: 400}
+		}, "begin.answers none, begin.resource fail, begin.pkce none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
+		{"requests are not answered", answered("begin", Answer{Error: Slow}), "begin.answers none, begin.resource none, begin.pkce none", ""},
+		{"a request without resource is not answered", answered("begin-without-resource", Answer{Error: Slow}), "begin.resource none", ""},
+		{"too many requests", answered("begin-without-pkce", Answer{Status: 429}), "begin.pkce none, begin.iss none, begin.state none", ""},
 		{"no challenge goes on", answered("begin-without-pkce", Answer{Status: 302, Location: "/login"}), "begin.pkce note, begin.iss none, begin.state none", ""},
 		{"iss is not sent", answered("begin-without-pkce", Answer{Status: 302, Location: httpsRedirect + "?error=x&state=" + state}), "begin.iss warn", "2026-07-28 note"},
 		{"iss is another", answered("begin-without-pkce", Answer{Status: 302, Location: httpsRedirect + "?error=x&iss=https://evil.example&state=" + state}), "begin.iss fail", "2026-07-28 fail"},
 		{"state is not sent", answered("begin-without-pkce", Answer{Status: 302, Location: httpsRedirect + "?error=x&iss=" + url.QueryEscape(issuer)}), "begin.state warn", ""},
+		{"sent back with a fragment", changed("begin-without-pkce", func(a *Answer) { a.Location += "#_=_" }), "", ""},
+		{"iss is neither promised nor sent", func(w world) {
+			with(asDoc, map[string]any{"authorization_response_iss_parameter_supported": nil})(w)
+			w["begin-without-pkce"] = Answer{Status: 302, Location: httpsRedirect + "?error=x&state=" + state}
+		}, "server.iss note, begin.iss none", ""},
+		{"no port is taken", func(w world) {
+			w["begin-other-port"] = Answer{Status: 400}
+			w["begin-loopback"] = w["begin-other-port"]
+		}, "begin.port none", ""},
+		{"a page for another port", answered("begin-other-port", Answer{Status: 200}), "begin.port none", ""},
+		{"another port leads to a choice", answered("begin-other-port", Answer{Status: 300, Location: "/login"}), "", ""},
 		{"another port is refused", answered("begin-other-port", Answer{Status: 400}), "begin.port warn", ""},
 		{"pages for any port", func(w world) {
 			w["begin-other-port"] = Answer{Status: 200}
@@ -405,7 +468,7 @@ func TestEachFaultHasItsRow(t *testing.T) {
 	}
 }
 
-// What was seen tells apart what comes to the same.
+// What was seen tells apart what comes to the same. With its result in front it is all that is said.
 func TestWhatWasSeen(t *testing.T) {
 	for _, tt := range []struct {
 		change     func(world)
@@ -430,15 +493,56 @@ func TestWhatWasSeen(t *testing.T) {
 		{with(asDoc, map[string]any{"code_challenge_methods_supported": nil}), "server.pkce", "is missing"},
 		{with(asDoc, map[string]any{"issuer": "https://evil.example"}), "server.issuer", "and the resource says " + issuer},
 		{func(w world) { w["call"] = Answer{Status: 401}; delete(w, mcpPRM) }, "server.issuer", "and their address says"},
-		{answered("register-https", Answer{Error: Slow}), "register.https", "in time"},
+		{func(w world) {
+			w[mcpRootPRM], w[mcpPRM] = w[mcpPRM], Answer{Status: 200, Body: " <html>"}
+			w["call"] = Answer{Status: 401}
+		}, "resource.found", "fail: " + mcpPRM + " is HTML and not JSON; they are at " + mcpRootPRM},
+		{func(w world) {
+			w[mcpRootPRM], w[mcpPRM] = w[mcpPRM], Answer{Error: Slow}
+			w["call"] = Answer{Status: 401}
+		}, "resource.found", "fail: " + mcpPRM + " does not answer in time; they are at " + mcpRootPRM},
+		{answered("call", Answer{Status: 401, Challenges: []string{`Bearer resource_metadata="https://mcp.example/prm"`}}), "resource.found", "fail: the address in the challenge is not where they are: https://mcp.example/prm answers 404; they are at " + mcpPRM},
+		{answered(mcpPRM, Answer{Status: 429}), "resource.found", "none: too many requests for now: " + mcpPRM + " answers 429"},
+		{answered("call", Answer{Status: 401}), "challenge.scheme", "the 401 has no WWW-Authenticate"},
+		{func(w world) {
+			w["call"] = Answer{Status: 401, Via: []string{mcpURL + "/v1", mcpURL + "/v2"}}
+			with(mcpPRM, map[string]any{"resource": mcpURL + "/v2"})(w)
+		}, "resource.identifier", "ok: resource is " + mcpURL + "/v2, as clients are given it"},
+		{with(mcpPRM, map[string]any{"authorization_servers": []string{issuer, issuer + "2", issuer + "3"}}), "resource.servers", "ok: " + issuer + ", " + issuer + "2, " + issuer + "3"},
+		{func(world) {}, "resource.scopes", "ok: read"},
+		{with(mcpPRM, map[string]any{"scopes_supported": nil}), "resource.scopes", "ok: no scopes are listed; the challenge names them"},
+		{func(world) {}, "server.rfc8414", "ok: " + asDoc},
+		{func(w world) { w[asOIDC] = w[asDoc]; delete(w, asDoc) }, "server.rfc8414", "note: " + asDoc + " answers 404: clients of 2025-06-18 that know RFC 8414 alone find none; others find " + asOIDC},
+		{with(asDoc, map[string]any{"token_endpoint": nil}), "server.token", "fail: token_endpoint is missing"},
+		{with(asDoc, map[string]any{"response_types_supported": "code"}), "server.response-types", "no list of texts"},
+		{func(world) {}, "server.clients", "ok: by metadata documents, or by registration"},
+		{with(asDoc, map[string]any{"registration_endpoint": nil}), "server.clients", "ok: by metadata documents"},
+		{with(asDoc, map[string]any{"client_id_metadata_document_supported": nil}), "server.clients", "ok: by registration"},
+		{answered("token", Answer{Status: 400, Type: "text/html", Body: "<p>"}), "token.error", "warn: an empty token request is answered 400, and the answer is HTML and not JSON"},
+		{answered("register-https", Answer{Error: Slow}), "register.https", "fail: it does not answer in time"},
 		{answered("register-https", Answer{Status: 401}), "register.https", "credential"},
+		{answered("register-https", Answer{Status: 400, Body: "no"}), "register.https", "warn: a client with " + httpsRedirect + " is refused: 400, which is not JSON"},
+		{answered("register-https", Answer{Status: 400, Body: `{"error":"x"}`}), "register.https", "warn: a client with " + httpsRedirect + " is refused: 400 x"},
+		{answered("register-https", Answer{Status: 400, Body: `{"error":"x","error_description":"no, never"}`}), "register.https", "warn: a client with " + httpsRedirect + ` is refused: 400 x "no, never"`},
+		{answered("register-https", Answer{Status: 400}), "begin.answers", "none: no client was registered"},
+		{answered("begin", Answer{Error: Slow}), "begin.answers", "none: it does not answer in time"},
+		{func(world) {}, "begin.pkce", "ok: a request without code_challenge is refused: error=invalid_request"},
+		{answered("begin-without-pkce", Answer{Error: Slow}), "begin.pkce", "none: not seen"},
+		{with(asDoc, map[string]any{"authorization_response_iss_parameter_supported": nil}), "begin.iss", "note: iss is sent, and not promised in the metadata"},
+		{func(w world) {
+			with(asDoc, map[string]any{"authorization_response_iss_parameter_supported": nil})(w)
+			w["begin-without-pkce"] = Answer{Status: 302, Location: httpsRedirect + "?error=x&state=" + state}
+		}, "begin.iss", "none: iss is neither promised nor sent"},
+		{answered("begin-other-port", Answer{Error: Slow}), "begin.port", "none: not seen"},
+		{answered("begin-other-port", Answer{Status: 200}), "begin.port", "none: not told by the answers: 302 to https://as.example/sign-in with the registered port, and 200 with another"},
 		{answered("begin", Answer{Status: 302, Location: "https://as.example/in?secret=1"}), "begin.answers", "302 to https://as.example/in"},
 	} {
 		w := good()
 		tt.change(w)
 		r := row1(t, w.ask(t, &Inquiry{URL: mcpURL, Register: true}).Rows(), tt.code)
-		if !strings.Contains(r.Seen, tt.want) || strings.Contains(r.Seen, "secret") {
-			t.Errorf("%s: %s, want %q", tt.code, r.Seen, tt.want)
+		said := r.Result + ": " + r.Seen
+		if said != tt.want && strings.HasPrefix(tt.want, r.Result+": ") || !strings.Contains(said, tt.want) || strings.Contains(said, "secret") {
+			t.Errorf("%s: %s, want %q", tt.code, said, tt.want)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func serverFound(v *view, s *server) verdict {
 		return ok(shown(s.doc.address))
 	case len(s.docs) == 0:
 		return fail(shown(s.issuer) + " is no issuer whose metadata could be asked for")
-	case !s.docs[0].asked:
+	case slices.ContainsFunc(s.docs, func(d document) bool { return !d.asked }):
 		return none("not asked")
 	}
 	var tried []string
@@ -50,9 +50,9 @@ func serverFound(v *view, s *server) verdict {
 }
 
 func serverIssuer(_ *view, s *server) verdict {
-	said, there := s.doc.text("issuer")
+	said, _ := s.doc.text("issuer")
 	switch {
-	case !there || said == "":
+	case said == "":
 		return fail("issuer is missing, or no text")
 	case said == s.issuer:
 		return ok(shown(said))
@@ -244,7 +244,7 @@ func serverCIMD(_ *view, s *server) verdict {
 func serverProtects(v *view, s *server) verdict {
 	all, there, good := s.doc.list("protected_resources")
 	switch {
-	case !there || v.issuer || !v.prm.usable():
+	case !there || !v.prm.usable():
 		return ok("nothing is said that denies it")
 	case !good:
 		return warn("protected_resources is no list of texts")

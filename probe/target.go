@@ -42,12 +42,14 @@ func targetHTTPS(v *view, _ *server) verdict {
 func targetRedirect(v *view, _ *server) verdict {
 	a := v.answer
 	switch {
-	case !v.called || v.issuer || a.Error == Malformed:
+	case !v.called || v.issuer:
 		return none("not asked")
 	case a.Error == Redirects:
 		return fail("it redirects in a circle, or too often")
 	case len(a.Via) > 0:
 		return warn("a call is redirected to " + shown(a.Via[len(a.Via)-1]) + ", which not every client follows with its message")
+	case a.Error != "":
+		return none("no answer")
 	case a.Status >= 300 && a.Status < 400:
 		return fail("a call without a token is redirected: " + status(a))
 	}
@@ -208,7 +210,7 @@ func resourceFound(v *view, _ *server) verdict {
 }
 
 func resourceWellKnown(v *view, _ *server) verdict {
-	if v.issuer || !v.prm.usable() {
+	if !v.prm.usable() {
 		return none("there are no metadata of a resource")
 	}
 	at := resourceDocuments(v.given)[0]
@@ -225,7 +227,7 @@ func resourceWellKnown(v *view, _ *server) verdict {
 // ofResource judges metadata of a resource that are there.
 func ofResource(judge func(*view) verdict) func(*view, *server) verdict {
 	return func(v *view, _ *server) verdict {
-		if v.issuer || !v.prm.usable() {
+		if !v.prm.usable() {
 			return none("there are no metadata of a resource")
 		}
 		return judge(v)
@@ -247,7 +249,7 @@ func direct(d document) verdict {
 }
 
 func resourceIdentifier(v *view) verdict {
-	said, there := v.prm.text("resource")
+	said, _ := v.prm.text("resource")
 	want := []string{v.q.URL, plain(v.given)}
 	if len(v.answer.Via) > 0 {
 		want = append(want, v.answer.Via[len(v.answer.Via)-1])
@@ -255,7 +257,7 @@ func resourceIdentifier(v *view) verdict {
 	atRoot := v.prm.address != v.named && v.prm.address != resourceDocuments(v.given)[0]
 	u, good := parse(said)
 	switch {
-	case !there || said == "":
+	case said == "":
 		return fail("resource is missing, or no text")
 	case slices.Contains(want, said):
 		return ok("resource is " + shown(said) + ", as clients are given it")
@@ -302,11 +304,11 @@ func resourceForm(v *view) verdict {
 }
 
 func resourceServers(v *view) verdict {
-	all, there, good := v.prm.list("authorization_servers")
+	all, _, good := v.prm.list("authorization_servers")
 	switch {
 	case !good:
 		return fail("authorization_servers is no list of texts")
-	case !there || len(all) == 0:
+	case len(all) == 0:
 		return fail("authorization_servers names none: clients do not know whom to ask")
 	case slices.Contains(all, ""):
 		return fail("authorization_servers names one without a name: " + severally(all))
@@ -372,15 +374,15 @@ func resourceOffline(v *view) verdict {
 }
 
 func legacyRoot(v *view, _ *server) verdict {
-	if v.issuer || v.given == nil {
+	if v.issuer {
 		return none(notAResource)
 	}
-	d := v.root()
-	switch {
-	case d.usable():
-		return ok(shown(d.address))
-	case !d.asked:
+	if v.given == nil || !v.root().asked {
 		return none("not asked")
+	}
+	d := v.root()
+	if d.usable() {
+		return ok(shown(d.address))
 	}
 	return note(shown(d.address) + " " + d.wrong + ": clients of that revision go to /authorize, /token and /register of this host, of which nothing is known")
 }

@@ -14,12 +14,11 @@ type view struct {
 	q     *Inquiry
 	given *url.URL // nil when it is no URL that may be asked
 
-	get         Answer // to GET of it
-	called      bool   // get is there
-	ping        Answer // to a message of MCP
-	pinged      bool
-	knowsIssuer bool // it was looked whether it is an issuer
-	issuer      bool // it is one
+	get    Answer // to GET of it
+	called bool   // get is there
+	ping   Answer // to a message of MCP
+	pinged bool
+	issuer bool // it is one, by its metadata
 
 	challenged bool      // one of the two was answered 401
 	answer     Answer    // that one, or the last
@@ -82,23 +81,16 @@ func (v *view) readIssuer() {
 	if v.get.Status == 401 || v.ping.Status == 401 {
 		return
 	}
-	v.knowsIssuer = true
 	for _, address := range issuerDocuments(v.given) {
 		d := v.q.document(address)
-		v.knowsIssuer = v.knowsIssuer && d.asked
 		said, _ := d.text("issuer")
 		v.issuer = v.issuer || d.usable() && said != "" && sameButSlash(said, v.q.URL)
 	}
 }
 
-// kindKnown reports whether enough was asked to tell an issuer from a resource.
-func (v *view) kindKnown() bool {
-	return v.get.Status == 401 || v.pinged || v.issuer && v.knowsIssuer
-}
-
 func (v *view) readChallenge() {
 	v.answer = v.get
-	if v.pinged && v.get.Status != 401 {
+	if v.pinged {
 		v.answer = v.ping
 	}
 	v.challenged = v.answer.Status == 401
@@ -107,7 +99,7 @@ func (v *view) readChallenge() {
 		return
 	}
 	for _, c := range challenges(v.answer.Challenges) {
-		if c.bearer() && (v.bearer.scheme == "" || v.named == "") {
+		if c.bearer() && v.named == "" {
 			v.bearer, v.named = c, c.params["resource_metadata"]
 		}
 	}
@@ -132,7 +124,6 @@ func (v *view) readResource() {
 	for _, a := range v.resourceAddresses() {
 		v.prms = append(v.prms, v.q.document(a))
 	}
-	v.prm = v.prms[0]
 	for _, d := range v.prms {
 		if !v.prm.usable() && d.usable() {
 			v.prm = d
@@ -178,17 +169,9 @@ func (v *view) server(issuer string, typed bool) *server {
 	for _, exact := range []bool{true, false} {
 		for _, d := range s.docs {
 			said, _ := d.text("issuer")
-			if !s.doc.usable() || s.doc.address == "" {
-				if d.usable() && (said == issuer || !exact) {
-					s.doc = d
-				}
+			if !s.doc.usable() && d.usable() && (said == issuer || !exact) {
+				s.doc = d
 			}
-		}
-	}
-	if s.doc.address == "" {
-		s.doc.wrong = "is not there"
-		if len(s.docs) > 0 {
-			s.doc = s.docs[0]
 		}
 	}
 	if said, _ := s.doc.text("issuer"); typed && said != "" && sameButSlash(said, issuer) {
@@ -226,7 +209,7 @@ func status(a Answer) string {
 	if a.Error != "" {
 		return failures[a.Error]
 	}
-	if a.Location != "" && a.Status >= 300 && a.Status < 400 {
+	if a.Location != "" {
 		at, _, _ := strings.Cut(a.Location, "?") // behind it may be what opens something
 		return strconv.Itoa(a.Status) + " to " + shown(at)
 	}
