@@ -65,8 +65,9 @@ func refusal(a Answer) string {
 // registrations are the answers to both, empty where there was none.
 func (v *view) registrations(s *server) (all []Answer) {
 	for _, step := range []string{"register-https", "register-loopback"} {
-		a, _ := v.registration(s, step)
-		all = append(all, a)
+		if a, _ := v.registration(s, step); a.Error == "" {
+			all = append(all, a)
+		}
 	}
 	return all
 }

@@ -387,6 +387,7 @@ func TestEachFaultHasItsRow(t *testing.T) {
 		{"too many registrations", answered("register-https", Answer{Status: 429}), "register.https none, begin.* none, begin.port ok", ""},
 		{"no registration there", answered("register-https", Answer{Status: 404}), "register.https fail, begin.* none, begin.port ok", ""},
 		{"registration does not answer", answered("register-https", Answer{Error: Slow}), "register.https fail, begin.* none, begin.port ok", ""},
+		{"refused at length", answered("register-https", Answer{Status: 400, Error: Large}), "register.https fail, begin.* none, begin.port ok", ""},
 		{"registered with 200", changed("register-https", func(a *Answer) { a.Status = 200 }), "register.status warn", ""},
 		{"registered as text", changed("register-loopback", func(a *Answer) { a.Type = "text/plain" }), "register.status warn", ""},
 		{"a secret as well", with201("register-https", map[string]any{"client_secret": "s"}), "register.method note", ""},
