@@ -512,6 +512,11 @@ func TestWhatWasSeen(t *testing.T) {
 		{with(mcpPRM, map[string]any{"authorization_servers": []string{issuer, issuer + "2", issuer + "3"}}), "resource.servers", "ok: " + issuer + ", " + issuer + "2, " + issuer + "3"},
 		{func(world) {}, "resource.scopes", "ok: read"},
 		{with(mcpPRM, map[string]any{"scopes_supported": nil}), "resource.scopes", "ok: no scopes are listed; the challenge names them"},
+		{func(w world) {
+			w[asOIDC] = w[asDoc]
+			with(asDoc, map[string]any{"issuer": "https://evil.example"})(w)
+			with(asOIDC, map[string]any{"issuer": "https://other.example"})(w)
+		}, "server.issuer", "fail: the metadata say https://evil.example, and the resource says " + issuer + ": clients must not use them"},
 		{func(world) {}, "server.rfc8414", "ok: " + asDoc},
 		{func(w world) { w[asOIDC] = w[asDoc]; delete(w, asDoc) }, "server.rfc8414", "note: " + asDoc + " answers 404: clients of 2025-06-18 that know RFC 8414 alone find none; others find " + asOIDC},
 		{with(asDoc, map[string]any{"token_endpoint": nil}), "server.token", "fail: token_endpoint is missing"},
