@@ -506,7 +506,7 @@ func TestWhatWasSeen(t *testing.T) {
 		{answered(mcpPRM, Answer{Status: 429}), "resource.found", "none: too many requests for now: " + mcpPRM + " answers 429"},
 		{answered("call", Answer{Status: 401}), "challenge.scheme", "the 401 has no WWW-Authenticate"},
 		{func(w world) {
-			w["call"] = Answer{Status: 401, Via: []string{mcpURL + "/v1", mcpURL + "/v2"}}
+			w["call"] = Answer{Status: 401, Via: []string{mcpURL + "/v2"}}
 			with(mcpPRM, map[string]any{"resource": mcpURL + "/v2"})(w)
 		}, "resource.identifier", "ok: resource is " + mcpURL + "/v2, as clients are given it"},
 		{with(mcpPRM, map[string]any{"authorization_servers": []string{issuer, issuer + "2", issuer + "3"}}), "resource.servers", "ok: " + issuer + ", " + issuer + "2, " + issuer + "3"},
@@ -517,6 +517,9 @@ func TestWhatWasSeen(t *testing.T) {
 			with(asDoc, map[string]any{"issuer": "https://evil.example"})(w)
 			with(asOIDC, map[string]any{"issuer": "https://other.example"})(w)
 		}, "server.issuer", "fail: the metadata say https://evil.example, and the resource says " + issuer + ": clients must not use them"},
+		{with(mcpPRM, map[string]any{"resource": nil}), "resource.identifier", "fail: resource is missing, or no text"},
+		{with(asDoc, map[string]any{"issuer": 7}), "server.issuer", "fail: issuer is missing, or no text"},
+		{with(mcpPRM, map[string]any{"authorization_servers": []string{issuer + "?a"}}), "server.found", "fail: " + issuer + "?a is no issuer whose metadata could be asked for"},
 		{func(world) {}, "server.rfc8414", "ok: " + asDoc},
 		{func(w world) { w[asOIDC] = w[asDoc]; delete(w, asDoc) }, "server.rfc8414", "note: " + asDoc + " answers 404: clients of 2025-06-18 that know RFC 8414 alone find none; others find " + asOIDC},
 		{with(asDoc, map[string]any{"token_endpoint": nil}), "server.token", "fail: token_endpoint is missing"},
