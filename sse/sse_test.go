@@ -65,7 +65,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%.20q: %q, %v", most, got, err)
 		}
 	}
-	for _, long := range []string{"data: " + strings.Repeat("x", 87) + "\n\n", strings.Repeat("data\n", 7) + "dataxxxxx\n\n", strings.Repeat(":\n", 60)} {
+	for _, long := range []string{"data: " + strings.Repeat("x", 87) + "\n\n", strings.Repeat("data\n", 7) + "dataxxxxx\n\n", strings.Repeat(":\n", 60), "data: " + strings.Repeat("x", 95)} { // the last is so before its line ends
 		if _, _, got, err := read(strings.NewReader("data: a\n\n"+long), 100); err != ErrTooLong || got != "data: a\n\n" {
 			t.Errorf("%.20q: %q, %v", long, got, err)
 		}
