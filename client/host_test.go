@@ -60,7 +60,7 @@ func TestNameKey(t *testing.T) {
 	}
 }
 
-// Only what can mean no other machine is loopback: to it alone things go in clear.
+// Only what can mean no other machine is loopback.
 func TestLoopback(t *testing.T) {
 	for name, want := range map[string]bool{
 		"localhost": true, "a.localhost": true, "127.0.0.1": true, "127.9.9.9": true, "::1": true, "::ffff:127.0.0.1": true,

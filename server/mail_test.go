@@ -81,6 +81,11 @@ func TestMailWithPassword(t *testing.T) {
 	if strings.Contains(log.String(), "the password of mail") {
 		t.Error("the password is in the log")
 	}
+	for host, want := range map[string]bool{"localhost": true, "127.0.0.1": true, "::1": true, "mail.example": false, "192.0.2.1": false, "localhost.example": false, "mail.localhost": false} {
+		if got := inClear(host); got != want {
+			t.Errorf("%s may be spoken to in clear: %v", host, got)
+		}
+	}
 }
 
 // A server that is away is tried again; what it refuses for good is not.
