@@ -39,6 +39,8 @@ func readSecretUnless(public func([]byte) bool, what, name, hint string) ([]byte
 		b, err = readAll(f, mostSecret)
 	}
 	switch {
+	case name == "":
+		return nil, fault.BadConfig(hint, "%s: there is none", what)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault.BadConfig(hint, "%s: there is no file %s", what, name)
 	case err != nil:
@@ -100,9 +102,6 @@ const makeGatewayKey = "run: openssl rand -hex 32 > FILE, and chmod 600 FILE"
 
 // readGatewayKey reads a key that also stands in a header: one line of text.
 func readGatewayKey(what, name string) (string, error) {
-	if name == "" {
-		return "", fault.BadConfig(makeGatewayKey, "%s: there is none", what)
-	}
 	b, err := readSecret(what, name, makeGatewayKey)
 	if err != nil {
 		return "", err

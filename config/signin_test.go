@@ -74,6 +74,7 @@ func TestSignInSettings(t *testing.T) {
 		{"hand-off in clear", hand("http://app.example.com", publicKey), "not an https URL"},
 		{"hand-off to a script", hand("javascript:alert(1)", publicKey), "not an https URL"},
 		{"a short secret", hand(at, written(t, "short")), "key_files"},
+		{"a secret without a name", hand(at, ""), "key_files: there is none"},
 		{"another kind of key", hand(at, written(t, "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n")), "not an Ed25519 public key"},
 		{"a private key", hand(at, written(t, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")), "not an Ed25519 public key"},
 	}
