@@ -2,6 +2,7 @@ package probe
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -45,7 +46,7 @@ func (v *view) registration(s *server, step string) (Answer, bool) {
 }
 
 // first reports whether a server is the one that a client goes to.
-func (v *view) first(s *server) bool { return v.servers[0] == s }
+func (v *view) first(s *server) bool { return slices.Index(v.servers, s) == 0 }
 
 // refusal shows an answer's status and error.
 func refusal(a Answer) string {
