@@ -10,11 +10,10 @@ import (
 const axeVersion = "4.14.1"
 
 // What axe-core is asked for, as its option runOnly has it: case UX-1, and of it what depends on
-// colours, and on the room.
+// colours.
 const (
 	EveryRule = `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]`
 	Colours   = `{type: "rule", values: ["color-contrast", "link-in-text-block"]}`
-	Layout    = `{type: "rule", values: ["target-size", "scrollable-region-focusable"]}`
 )
 
 // Axe gives the code of axe-core.
