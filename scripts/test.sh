@@ -63,7 +63,7 @@ trap 'rm -rf "$beside" "$driven" "${memory:-}"' EXIT
 	failed=0
 	mapfile -t others < <(go list ./... | grep -vxF "$(go list . "${computing[@]}" "${partly[@]}" "${drivers[@]}")")
 	run . -race -p 2 "$@" -skip "$pooled" ./store/enginetest "${others[@]}" || failed=1
-	run . -race "$@" -run "$atonce" -skip "$album" "${partly[@]}" || failed=1
+	run . -race "$@" -run "$atonce" "${partly[@]}" || failed=1
 	wait "$apart" || failed=1
 	wait "$drives" || failed=1
 	cat "$beside" "$driven"
