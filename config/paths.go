@@ -24,7 +24,7 @@ type GuardedPath struct {
 
 // OwnMCP is the MCP endpoint of the contract, as if it were one of [[paths]].
 func (c *Checked) OwnMCP() GuardedPath {
-	return GuardedPath{client.Resource{Path: MCPPath, MCP: true}, c.MCPUpstream}
+	return GuardedPath{client.Resource{Path: client.MCPPath, MCP: true}, c.MCPUpstream}
 }
 
 // McpServers are the MCP endpoints that have a service, the contract's first.
@@ -42,7 +42,7 @@ func (c *Checked) McpServers() (all []GuardedPath) {
 
 // RuledAt gives the path of an MCP endpoint as rules name it: "" is the contract's.
 func RuledAt(path string) string {
-	if path == MCPPath {
+	if path == client.MCPPath {
 		return ""
 	}
 	return path
@@ -50,7 +50,7 @@ func RuledAt(path string) string {
 
 // Setting says where its service is named.
 func (g GuardedPath) Setting() string {
-	if g.Path == MCPPath {
+	if g.Path == client.MCPPath {
 		return "mcp.upstream"
 	}
 	return `the upstream of "` + g.Path + `"`
@@ -66,7 +66,6 @@ func (g GuardedPath) hides(other GuardedPath) bool {
 // for who calls, which this server says (decision V45).
 const (
 	UpstreamPath = client.APIPath
-	MCPPath      = client.MCPPath
 	MePath       = UpstreamPath + "/me"
 )
 

@@ -42,7 +42,7 @@ type At struct {
 	URL          string
 	PasswordFile string
 	Flag         string // names passwordFile; "" is --password-file
-	Password     string // to whom knows it; no flag
+	Password     string // in place of the file, where the caller knows it
 }
 
 // Server speaks to an operator API (decision O1).

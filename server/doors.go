@@ -130,7 +130,7 @@ func (s *Server) preview() func(context.Context, string, []grantset.Authority) (
 // tool is what an organization was told of a tool of the MCP endpoint at a path, ""
 // the contract's.
 func (s *Server) tool(organization, at, name string) (title string, reads rules.Known) {
-	proxy := s.proxies[cmp.Or(at, config.MCPPath)]
+	proxy := s.proxies[cmp.Or(at, client.MCPPath)]
 	if proxy == nil {
 		return "", rules.Unknown
 	}

@@ -106,7 +106,7 @@ func (g *global) listTools(c *cobra.Command, by doctor.Outside, all []doctor.Lis
 		}
 		servers = append(servers, map[string]any{"path": said.Path, "server": said.Name, "complete": said.Cut == ""})
 		complete = complete && said.Cut == ""
-		if said.Path != config.MCPPath {
+		if config.RuledAt(said.Path) != "" {
 			columns = append([]terminal.Column{terminal.WordOf("path", "path")}, toolColumns...)
 		}
 	}

@@ -203,12 +203,13 @@ func (p *Engine) saveSome(of map[approval.ID]*Refresh) error {
 	defer cancel()
 	began, now := Moment(time.Now()), p.Now()
 	with, args := p.expected(of, now)
-	for newer, statements := range saveExpected {
+	for i, statements := range saveExpected {
+		inMemory := i == 0 // by the facts there
 		c := columns{facts: p.Memory}
 		err := p.InTime(ctx, statements[with], args, func(rows pgx.Rows) {
 			for c.fields = rows.FieldDescriptions(); rows.Next(); {
 				c.next(rows.RawValues())
-				if r := of[c.id()]; r != nil && (newer == 1 || c.stands(r)) {
+				if r := of[c.id()]; r != nil && (!inMemory || c.stands(r)) {
 					r.Saved = true
 				}
 			}
@@ -216,11 +217,11 @@ func (p *Engine) saveSome(of map[approval.ID]*Refresh) error {
 		if err = errors.Join(err, c.err); err != nil {
 			return err
 		}
-		switch found := c.values != nil; {
-		case found && newer == 0:
+		switch saved := c.values != nil; {
+		case saved && inMemory:
 			p.found(began)
 			return nil
-		case found:
+		case saved: // nobody waits for this question, which loads them
 			p.Reads.Join(&Question{Done: make(chan struct{}, 1)}, 0)
 		}
 	}
