@@ -21,13 +21,13 @@ import (
 // the signed headers.
 type orders struct {
 	server    *sdk.Server
+	waits     chan struct{} // a call has come to where it waits
 	cancelled chan struct{}
 	whole     chan struct{} // lets a slow call go on
-	told      atomic.Pointer[http.Header]
 }
 
 func newOrders() *orders {
-	o := &orders{cancelled: make(chan struct{}, 1), whole: make(chan struct{})}
+	o := &orders{waits: make(chan struct{}, 1), cancelled: make(chan struct{}, 1), whole: make(chan struct{})}
 	text := func(format string, a ...any) (*sdk.CallToolResult, any, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprintf(format, a...)}}}, nil, nil
 	}
@@ -67,6 +67,7 @@ func newOrders() *orders {
 		return text("%s %s", said.Action, made.Model)
 	})
 	add("wait", false, func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, any, error) {
+		o.waits <- struct{}{}
 		select {
 		case <-ctx.Done():
 			o.cancelled <- struct{}{}
@@ -96,8 +97,6 @@ func (o *orders) handler(options *sdk.StreamableHTTPOptions) http.Handler {
 			http.Error(w, err.Error(), http.StatusUnauthorized)
 			return
 		}
-		told := r.Header.Clone()
-		o.told.Store(&told)
 		next.ServeHTTP(w, r)
 	})
 }
@@ -233,10 +232,7 @@ func TestCancellationReachesTheServer(t *testing.T) {
 				_, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "wait"})
 				done <- err
 			}()
-			for o.told.Load() == nil || o.told.Load().Get("Mcp-Session-Id") == "" && revision < newRevision {
-				time.Sleep(time.Millisecond)
-			}
-			time.Sleep(20 * time.Millisecond)
+			<-o.waits
 			cancel()
 			<-o.cancelled
 			if err := <-done; err == nil {
