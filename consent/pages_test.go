@@ -284,7 +284,7 @@ func TestEveryPage(t *testing.T) {
 		if flow && !strings.HasPrefix(name, "E3") { // which names whose decision it is
 			for _, theirs := range []string{"Quill Assistant", "Ada", "Nordlys"} {
 				for _, n := range append(p.All(atom.Title), append(p.All(atom.H1), p.All(atom.A)...)...) {
-					if strings.Contains(renderText(n), theirs) {
+					if said := textOf(n) + pagetest.Attr(n, "title") + pagetest.Attr(n, "aria-label"); strings.Contains(said, theirs) {
 						t.Errorf("%s: %q in <%s>", name, theirs, n.Data)
 					}
 				}

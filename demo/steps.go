@@ -71,10 +71,11 @@ func (d *Client) register(ctx context.Context) (Outcome, error) {
 	return o, d.BeginDrill(ctx)
 }
 
-// BeginDrill adds the client of a drill, and goes on as it.
+// BeginDrill adds the client of a drill, and goes on as it. It waits for the answer, whatever
+// becomes of ctx: a client that is added after EndDrill would stay. After an error it may be there.
 func (d *Client) BeginDrill(ctx context.Context) error {
 	d.ClientID = client.DrillID + oauth2.GenerateVerifier()[:16]
-	return d.server.Do(ctx, http.MethodPost, "/v1/clients", nil, map[string]any{
+	return d.server.Do(context.WithoutCancel(ctx), http.MethodPost, "/v1/clients", nil, map[string]any{
 		"client_id": d.ClientID, "client_name": "Grantkeeper demo", "redirect_uris": []string{demoRedirect}, "reason": "a drill",
 	}, new(json.RawMessage))
 }

@@ -34,8 +34,11 @@ func mayChange(body []byte) (organization string, may bool) {
 }
 
 // setReadOnly changes whether an organization lets apps read only, in the rules that hold
-// now, whoever else saves some at the same time. It reports whether that was so before.
+// now, whoever else saves some at the same time. It reports whether that was so before. It ends by
+// itself, whatever becomes of ctx: a change that is cut off could be made after the one that takes
+// it back.
 func setReadOnly(ctx context.Context, server *remote.Server, organization string, on bool) (was bool, err error) {
+	ctx = context.WithoutCancel(ctx)
 	path := "/v1/organizations/" + url.PathEscape(organization) + "/policy"
 	for range 3 {
 		var seen struct{ Policy json.RawMessage }
@@ -80,7 +83,7 @@ func (o Options) lowerRound(ctx context.Context, d *demo.Client, nodes []drilled
 		round.Revoked = milliseconds(acknowledged.Sub(begun))
 	}
 	// After an error too: what was not answered may have been done.
-	if _, unlifted := setReadOnly(context.WithoutCancel(ctx), server, organization, false); unlifted != nil {
+	if _, unlifted := setReadOnly(ctx, server, organization, false); unlifted != nil {
 		return round, &fault.Error{Code: fault.CodeOf(unlifted), What: "organization " + organization + " may be left at read only: " + unlifted.Error(),
 			Hint: "see: grantkeeper organization policy show " + organization}
 	}

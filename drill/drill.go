@@ -88,6 +88,7 @@ func Run(ctx context.Context, o Options, server *remote.Server, stdout io.Writer
 		return fault.CannotOpen("see that it runs: grantkeeper demo --steps 1-2", "%s: %v", d.Base, err)
 	}
 	if err := d.BeginDrill(ctx); err != nil {
+		_ = d.EndDrill(ctx) // it may be there; what is told is why it may not
 		return err
 	}
 	report := Report{OK: true}

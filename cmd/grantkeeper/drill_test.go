@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -21,6 +22,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/devserver"
 	"github.com/grantkeeper/grantkeeper/drill"
+	"github.com/grantkeeper/grantkeeper/remote"
 )
 
 // stale is a node whose knowledge is old: it still accepts so many calls with
@@ -170,25 +172,17 @@ func TestDrillThatIsEnded(t *testing.T) {
 		},
 	})
 	defer forgetful.Close()
-	readOnly := func() bool {
-		return dev.operator(t, "GET", "/v1/organizations/nordlys/policy", "")["policy"].(map[string]any)["read_only"] == true
-	}
-	drilling := func() bool {
-		return slices.ContainsFunc(dev.operator(t, "GET", "/v1/clients", "")["items"].([]any), func(one any) bool {
-			return client.Drill(one.(map[string]any)["client_id"].(string))
-		})
-	}
 	for _, tt := range []struct {
 		by    os.Signal
 		code  int
 		args  []string
-		under func() bool
-	}{{syscall.SIGTERM, 143, []string{"--lower"}, readOnly}, {os.Interrupt, 130, nil, drilling}} {
+		under func(*testing.T) bool
+	}{{syscall.SIGTERM, 143, []string{"--lower"}, dev.readOnly}, {os.Interrupt, 130, nil, dev.drilling}} {
 		c := command(t, append([]string{"drill", "--base-url", dev.Server, "--node", dev.Server, "--node", forgetful.URL, "--timeout", "1m", "--operator", dev.Operator}, tt.args...)...)
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(time.Minute); !tt.under(); time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); !tt.under(t); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("the drill does not begin")
 			}
@@ -197,8 +191,8 @@ func TestDrillThatIsEnded(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = c.Wait() // the code says it
-		if code := c.ProcessState.ExitCode(); code != tt.code || drilling() || readOnly() {
-			t.Errorf("%v: exit code %d, its client is left %v, the ceiling is low %v", tt.by, code, drilling(), readOnly())
+		if code := c.ProcessState.ExitCode(); code != tt.code || dev.drilling(t) || dev.readOnly(t) {
+			t.Errorf("%v: exit code %d, its client is left %v, the ceiling is low %v", tt.by, code, dev.drilling(t), dev.readOnly(t))
 		}
 	}
 }
@@ -276,4 +270,64 @@ func TestDrillOfAConfiguration(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, "http://"+public) || !strings.Contains(stdout, "refresh invalid_grant\n") {
 		t.Errorf("%d %s\n%s", code, stderr, stdout)
 	}
+}
+
+// What a drill was about to do when it was ended is not done after it has undone that: a change
+// that is cut off on its way would arrive when all is over.
+func TestDrillThatIsEndedWhileItChanges(t *testing.T) {
+	t.Parallel()
+	dev := startDev(t, devserver.Options{})
+	for _, lower := range []bool{false, true} {
+		changed := "/v1/clients"
+		if lower {
+			changed = "/v1/organizations/nordlys/policy"
+		}
+		ctx, end := context.WithCancel(t.Context())
+		server, err := remote.At{URL: dev.Operator, Password: remote.DevPassword}.Connect(ctx, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		late := func() {}
+		server.HTTP.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.Method != http.MethodGet && r.URL.Path == changed && ctx.Err() == nil {
+				end()
+				if err := r.Context().Err(); err != nil {
+					r = r.Clone(t.Context())
+					late = func() {
+						if a, err := http.DefaultTransport.RoundTrip(r); err != nil || a.StatusCode >= 300 {
+							t.Errorf("%s: %v", changed, err)
+						}
+					}
+					return nil, err
+				}
+			}
+			return http.DefaultTransport.RoundTrip(r)
+		})
+		options := drill.Options{BaseURLs: []string{dev.Server}, Rounds: 1, Within: time.Second, GiveUp: time.Second, Lower: lower}
+		if err := drill.Run(ctx, options, server, io.Discard); err == nil || ctx.Err() == nil {
+			t.Errorf("lower %t: it went on to its end: %v", lower, err)
+		}
+		late()
+		if dev.drilling(t) || dev.readOnly(t) {
+			t.Errorf("lower %t: its client is left %t, the ceiling is low %t", lower, dev.drilling(t), dev.readOnly(t))
+		}
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// readOnly reports whether the ceiling over Nordlys is low.
+func (r running) readOnly(t *testing.T) bool {
+	t.Helper()
+	return r.operator(t, "GET", "/v1/organizations/nordlys/policy", "")["policy"].(map[string]any)["read_only"] == true
+}
+
+// drilling reports whether there is a client of a drill.
+func (r running) drilling(t *testing.T) bool {
+	t.Helper()
+	return slices.ContainsFunc(r.operator(t, "GET", "/v1/clients", "")["items"].([]any), func(one any) bool {
+		return client.Drill(one.(map[string]any)["client_id"].(string))
+	})
 }
