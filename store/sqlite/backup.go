@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
-	"github.com/ncruces/go-sqlite3/driver"
 
 	"github.com/grantkeeper/grantkeeper/store/engine"
 )
@@ -101,13 +100,7 @@ func copyInto(ctx context.Context, db *sql.DB, path string, taken func() time.Ti
 	if taken != nil {
 		at = taken()
 	}
-	err = conn.Raw(func(c any) error {
-		raw, ok := c.(driver.Conn)
-		if !ok {
-			return errors.New("the driver is not the one that was built for")
-		}
-		return copyPages(ctx, raw.Raw(), path)
-	})
+	err = raw(conn, func(c *sqlite3.Conn) error { return copyPages(ctx, c, path) })
 	if err != nil {
 		return err
 	}

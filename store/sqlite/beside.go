@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
-	"github.com/ncruces/go-sqlite3/driver"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/store/engine"
@@ -365,13 +364,7 @@ func (w *writer) commitLong(o *Operation) {
 // flush has all that a transaction has written on the disk before its commit, for which
 // everybody waits.
 func (w *writer) flush() error {
-	err := w.Conn.Raw(func(c any) error {
-		raw, ok := c.(driver.Conn)
-		if !ok {
-			return errors.New("the driver is not the one that was built for")
-		}
-		return raw.Raw().CacheFlush()
-	})
+	err := raw(w.Conn, (*sqlite3.Conn).CacheFlush)
 	if err != nil || w.Options.Path == "" {
 		return err
 	}

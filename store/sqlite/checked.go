@@ -15,7 +15,6 @@ import (
 	"sync"
 
 	"github.com/ncruces/go-sqlite3"
-	"github.com/ncruces/go-sqlite3/driver"
 	"github.com/ncruces/go-sqlite3/util/vfsutil"
 	"github.com/ncruces/go-sqlite3/vfs"
 
@@ -345,14 +344,10 @@ func (f *checkedFile) HasMoved() (bool, error)      { return vfsutil.WrapHasMove
 // withSums lets the pages of a database end with check sums. It writes all of it anew, unless
 // they do already.
 func withSums(ctx context.Context, conn *sql.Conn) error {
-	return conn.Raw(func(c any) error {
-		raw, ok := c.(driver.Conn)
-		if !ok {
-			return errors.New("the driver is not the one that was built for")
-		}
-		old := raw.Raw().SetInterrupt(ctx)
-		defer raw.Raw().SetInterrupt(old)
-		return raw.Raw().EnableChecksums("main")
+	return raw(conn, func(c *sqlite3.Conn) error {
+		old := c.SetInterrupt(ctx)
+		defer c.SetInterrupt(old)
+		return c.EnableChecksums("main")
 	})
 }
 

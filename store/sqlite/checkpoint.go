@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/ncruces/go-sqlite3"
-	"github.com/ncruces/go-sqlite3/driver"
 )
 
 // What the log of writes says goes into the database by checkpoints, after the commit that
@@ -38,12 +37,8 @@ func (l *walLog) watch(e *Engine) error {
 		return nil
 	}
 	l.engine = e
-	return e.Writer.Conn.Raw(func(c any) error {
-		raw, ok := c.(driver.Conn)
-		if !ok {
-			return errors.New("the driver is not the one that was built for")
-		}
-		l.conn = raw.Raw()
+	return raw(e.Writer.Conn, func(c *sqlite3.Conn) error {
+		l.conn = c
 		l.conn.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
 			l.pages.Store(int64(pages))
 			return nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/ncruces/go-sqlite3"
-	"github.com/ncruces/go-sqlite3/driver"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
@@ -19,12 +18,8 @@ import (
 // Load fills memory from the rows: facts first, because approvals stand on
 // them.
 func Load(ctx context.Context, conn *sql.Conn, m *engine.Memory) error {
-	return conn.Raw(func(c any) error {
-		raw, ok := c.(driver.Conn)
-		if !ok {
-			return fmt.Errorf("database: the driver is not the one that was built for")
-		}
-		l := loader{raw.Raw(), m}
+	return raw(conn, func(c *sqlite3.Conn) error {
+		l := loader{c, m}
 		for _, step := range []func() error{
 			l.people, l.organizations, l.policies, l.members, l.circles, l.roles, l.fillers, l.apiKeys, l.clients, l.approvals,
 		} {
