@@ -48,7 +48,7 @@ func (r *testServer) start(t testing.TB, options ...string) {
 	if err := r.process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for range 1000 {
+	for range 6000 {
 		if answer := r.command("PING"); answer == "+PONG" || strings.HasPrefix(answer, "-NOAUTH") {
 			return
 		}
@@ -73,12 +73,12 @@ func (r *testServer) command(words ...string) string {
 }
 
 func (r *testServer) answer(words ...string) string {
-	c, err := net.DialTimeout("tcp", "127.0.0.1:"+r.port, time.Second)
+	c, err := net.DialTimeout("tcp", "127.0.0.1:"+r.port, time.Minute)
 	if err != nil {
 		return ""
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(time.Second))
+	c.SetDeadline(time.Now().Add(time.Minute))
 	fmt.Fprintf(c, "*%d\r\n", len(words))
 	for _, w := range words {
 		fmt.Fprintf(c, "$%d\r\n%s\r\n", len(w), w)

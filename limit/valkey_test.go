@@ -75,8 +75,9 @@ func TestI12_TheWaitIsByTheServersTime(t *testing.T) {
 	r := newServer(t)
 	one := r.share(t, ValkeyOptions{timeout: time.Minute}).Addresses("token", Limit{2, time.Minute}, nil)
 	other := r.share(t, ValkeyOptions{timeout: time.Minute}).Addresses("token", Limit{2, time.Minute}, nil)
+	begun := time.Now()
 	let(t, one, client, 2, time.Now().Add(5*time.Minute))
-	if wait := refused(t, other, client, time.Now().Add(-5*time.Minute)); wait < 55*time.Second || wait > time.Minute {
+	if wait := refused(t, other, client, time.Now().Add(-5*time.Minute)); wait < time.Minute-time.Since(begun) || wait > time.Minute {
 		t.Errorf("wait %s, want the minute", wait)
 	}
 }
@@ -104,7 +105,7 @@ func (c *changes) changed(away bool) { c.away.Store(away); c.n.Add(1) }
 // wait waits until the server is away or there.
 func (c *changes) wait(t *testing.T, away bool) {
 	t.Helper()
-	for range 1500 {
+	for range 6000 {
 		if c.away.Load() == away {
 			return
 		}
@@ -159,19 +160,48 @@ func TestI13_EachNodesMemoryTakesOver(t *testing.T) {
 
 // A window after the server's return the share is over, and the sum alone counts.
 func TestI13_TheShareEndsAWindowAfterTheReturn(t *testing.T) {
+	for window := 2 * time.Second; !shareEnds(t, window); window *= 2 {
+		if window > time.Minute {
+			t.Fatal("this machine is too busy to count anything within a window")
+		}
+	}
+}
+
+// shareEnds gives false when the window was over before all was asked in it.
+func shareEnds(t *testing.T, window time.Duration) bool {
+	t.Helper()
 	r := newServer(t)
 	var told changes
 	s := r.share(t, ValkeyOptions{timeout: time.Minute, Nodes: func() int { return 10 }, Changed: told.changed})
-	w := s.Addresses("token", Limit{100, 2 * time.Second}, nil)
+	w := s.Addresses("token", Limit{100, window}, nil)
+	share := func(a netip.Addr, since time.Time) bool {
+		passed := 0
+		for range 11 {
+			if ok, _ := w.Allow(a, time.Now()); ok {
+				passed++
+			}
+		}
+		if time.Since(since) >= window {
+			return false
+		}
+		if passed != 10 {
+			t.Errorf("%d of %s let through, want 10", passed, a)
+		}
+		return true
+	}
 	r.kill()
-	let(t, w, client, 10, time.Now())
-	refused(t, w, client, time.Now())
+	if !share(client, time.Now()) {
+		return false
+	}
+	back := time.Now() // or later
 	r.start(t)
 	told.wait(t, false)
-	let(t, w, addr("192.0.2.1"), 10, time.Now())
-	refused(t, w, addr("192.0.2.1"), time.Now())
-	time.Sleep(2 * time.Second)
+	if !share(addr("192.0.2.1"), back) {
+		return false
+	}
+	time.Sleep(window)
 	let(t, w, addr("192.0.2.1"), 100, time.Now())
+	return true
 }
 
 // A server that hangs stalls nobody for long: those who ask at once wait a moment, more of
@@ -208,7 +238,7 @@ func TestI13_AHangingServerStallsNobody(t *testing.T) {
 func TestI13_AServerThatCannotWrite(t *testing.T) {
 	r := newServer(t)
 	var told changes
-	s := r.share(t, ValkeyOptions{Changed: told.changed})
+	s := r.share(t, ValkeyOptions{timeout: time.Minute, Changed: told.changed})
 	w := s.Addresses("token", Limit{3, time.Hour}, nil)
 	let(t, w, client, 1, time.Now())
 	for _, fault := range [][2]string{{"maxmemory", "1"}} {
@@ -331,7 +361,8 @@ func TestI11_SharedMemoryIsBounded(t *testing.T) {
 // A key has no more times than the limit has requests, and lives for a window.
 func TestSharedKeysEnd(t *testing.T) {
 	r := newServer(t)
-	w := r.share(t, ValkeyOptions{timeout: time.Minute}).Addresses("token", Limit{50, 1 * time.Second}, nil)
+	s := r.share(t, ValkeyOptions{timeout: time.Minute})
+	w := s.Addresses("token", Limit{50, time.Hour}, nil)
 	for range 200 {
 		w.Allow(client, time.Now())
 	}
@@ -351,11 +382,13 @@ func TestSharedKeysEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ends := number("PEXPIRETIME", key); ends*1000 < at+1e6 || ends*1000 > at+1e6+2000 {
-		t.Errorf("the key of %d us ends at %d ms, want a second later", at, ends)
+	const hour = 3600e6
+	if ends := number("PEXPIRETIME", key); ends*1000 < at+hour || ends*1000 > at+hour+2000 {
+		t.Errorf("the key of %d us ends at %d ms, want an hour later", at, ends)
 	}
+	s.Addresses("brief", Limit{50, time.Second}, nil).Allow(client, time.Now())
 	time.Sleep(1100 * time.Millisecond)
-	if got := r.command("EXISTS", key); got != ":0" {
+	if got := r.command("EXISTS", "grantkeeper:brief:"+client.String()+"/32"); got != ":0" {
 		t.Error("the key outlives its window")
 	}
 }

@@ -236,7 +236,7 @@ func (r *testServer) asked(user, command string) string {
 		return err.Error()
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(time.Minute))
 	fmt.Fprintf(c, "AUTH %s x\r\n%s\r\nQUIT\r\n", user, command)
 	all, _ := io.ReadAll(c)
 	return string(all)
@@ -275,7 +275,7 @@ func TestSharedOverTLS(t *testing.T) {
 		if server.tls != nil {
 			server.tls.RootCAs = tt.roots
 		}
-		s := Connect(server, ValkeyOptions{timeout: 5 * time.Second})
+		s := Connect(server, ValkeyOptions{timeout: time.Minute})
 		if s.Away() == tt.there {
 			t.Errorf("%s: there %v, want %v", tt.address, !s.Away(), tt.there)
 		}
