@@ -198,10 +198,11 @@ func TestBridgeCancels(t *testing.T) {
 	_, o := connected(t, f)
 	d := start(t, f, o)
 	d.begins()
-	off := make(chan struct{})
+	came, off := make(chan struct{}), make(chan struct{})
 	f.answers("/mcp", func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if strings.Contains(string(body), `"slow"`) {
+			close(came)
 			<-r.Context().Done()
 			close(off)
 			return
@@ -210,11 +211,15 @@ func TestBridgeCancels(t *testing.T) {
 		f.asIs(w, r)
 	})
 	d.says(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"slow"}}`)
-	time.Sleep(100 * time.Millisecond)
+	select {
+	case <-came:
+	case <-time.After(time.Minute):
+		t.Fatal("it does not come")
+	}
 	d.says(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
 	select {
 	case <-off:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("it is not called off")
 	}
 	d.says(`{"jsonrpc":"2.0","id":8,"method":"ping"}`)
@@ -264,15 +269,18 @@ func TestBridgeIsNotDriven(t *testing.T) {
 	_, o := connected(t, f)
 	d := start(t, f, o)
 	d.begins()
-	n := f.count("/mcp")
+	n, began := f.count("/mcp"), time.Now()
 	f.answers("/mcp", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprintf(w, "retry: 1\nid: %s\ndata: \n\n", newSecret())
 	})
 	d.says(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
-	time.Sleep(2500 * time.Millisecond)
-	if n = f.count("/mcp") - n; n < 2 || n > 4 {
-		t.Errorf("%d requests for one call", n)
+	for f.count("/mcp") < n+3 && time.Since(began) < time.Minute {
+		time.Sleep(5 * time.Millisecond)
+	}
+	n = f.count("/mcp") - n
+	if most := 1 + int(time.Since(began)/time.Second); n < 3 || n > most {
+		t.Errorf("%d requests for one call, want 3 to %d", n, most)
 	}
 	d.says(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
 	d.ends()

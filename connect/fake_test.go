@@ -286,7 +286,7 @@ func (d *desk) says(line string) {
 // hears waits for a line with a text in it, and gives it.
 func (d *desk) hears(text string) string {
 	d.t.Helper()
-	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
 		for line := range strings.Lines(d.out.String()) {
 			if strings.Contains(line, text) {
 				return line
@@ -306,7 +306,7 @@ func (d *desk) begins() {
 	d.hears(`"id":1`)
 	n := d.f.count("notifications/initialized")
 	d.says(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	for until := time.Now().Add(10 * time.Second); d.f.count("notifications/initialized") == n && time.Now().Before(until); {
+	for until := time.Now().Add(time.Minute); d.f.count("notifications/initialized") == n && time.Now().Before(until); {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
@@ -320,7 +320,7 @@ func (d *desk) ends() {
 		if err != nil {
 			d.t.Error(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		d.t.Fatal("it does not end")
 	}
 }
