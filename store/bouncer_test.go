@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,6 +91,7 @@ func outages(t *testing.T, all []house, needed interface {
 		ids = append(ids, all[0].live(t, all[0].unique(n)))
 	}
 	refreshed := make([]int64, len(ids)) // generations that were acknowledged
+	var happened atomic.Int64
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	for n := range ids {
@@ -99,6 +101,7 @@ func outages(t *testing.T, all []house, needed interface {
 				switch {
 				case err == nil && v == approval.OK:
 					refreshed[n]++
+					happened.Add(1)
 				case err == nil:
 					return // one whose answer was lost had happened: that is reuse
 				case !errors.Is(err, ErrUnavailable):
@@ -113,6 +116,7 @@ func outages(t *testing.T, all []house, needed interface {
 			}
 		})
 	}
+	until(t, "one that was refreshed twice", func() bool { return happened.Load() > int64(len(ids)) })
 	for range 3 {
 		time.Sleep(100 * time.Millisecond)
 		if err := needed.Kill(); err != nil {

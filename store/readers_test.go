@@ -71,7 +71,7 @@ func whileReadsSlow(p *postgres.Engine) { p.Pace.Slow.Store(true) }
 // until waits for what comes in a moment.
 func until(t *testing.T, what string, there func() bool) {
 	t.Helper()
-	for range 10_000 {
+	for range 60_000 {
 		if there() {
 			return
 		}

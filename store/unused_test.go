@@ -240,7 +240,7 @@ func (h house) eventuallyUsed(t testing.TB, id approval.ID) {
 	if row, err := h.Approval(context.Background(), id); err != nil || row.Phase == approval.Ended {
 		return
 	}
-	for range 1000 {
+	for range 6000 {
 		var n int
 		if err := h.db.Reader.QueryRow(`SELECT COUNT(*) FROM approval WHERE id = $1 AND used_at > $2`, id[:], h.Now().Add(-time.Hour).Unix()).Scan(&n); err != nil {
 			t.Fatal(err)
