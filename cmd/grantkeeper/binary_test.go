@@ -495,7 +495,7 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 		defer conn.Close()
 		fmt.Fprintf(conn, "POST /oauth/revoke HTTP/1.1\r\nHost: %s\r\nContent-Length: 10\r\n\r\n", public)
 		p.signal(s)
-		time.Sleep(200 * time.Millisecond) // signals of one kind may merge when they come together
+		p.tells(`"stopping"`, 0) // signals of one kind may merge when they come together
 		p.signal(s)
 		if code := p.exits(); code != want {
 			t.Errorf("%v twice: exit code %d, want %d\n%s", s, code, want, p.stderr)

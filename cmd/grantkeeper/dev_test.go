@@ -673,7 +673,7 @@ func TestDevWatchesAClient(t *testing.T) {
 		w.get(dev.Server + "/oauth/authorize?" + url.Values{"client_id": {id}, "redirect_uri": {redirect}, "response_type": {"code"}}.Encode())
 	}
 	register("", "com.example.mine:/cb")
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(w.page, "redirect_uri_mismatch") && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(w.page, "redirect_uri_mismatch") && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		w.get(dev.Server + "/dev/client?watch=mine.example.com")
 	}
 	for _, want := range []string{"Failed at step 4", "\"Mine\" & co", "3. Registration", "It registered, with 1 redirect URI.", "Capitals are the difference.", "Reason: <code>redirect_uri_mismatch</code>",

@@ -56,7 +56,7 @@ func TestEventsFarApart(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for range 600 {
+	for range 3000 {
 		if strings.Count(out.String(), "\n") == 2 {
 			break
 		}

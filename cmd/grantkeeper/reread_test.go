@@ -21,7 +21,7 @@ import (
 // log waits for a line with the text after those that were there before.
 func (p *process) tells(text string, before int) {
 	p.Helper()
-	for range 400 {
+	for range 2400 {
 		if strings.Count(p.stderr.String(), text) > before {
 			return
 		}
@@ -282,7 +282,18 @@ func TestServeRereadsItsCertificate(t *testing.T) {
 func TestDX11SIGTERMWhileOthersCall(t *testing.T) {
 	t.Parallel()
 	dir, public, operators := installed(t)
-	p := serve(t, dir, public, operators)
+	for range 20 {
+		if losesNothing(t, serve(t, dir, public, operators)) {
+			return
+		}
+	}
+	t.Error("this machine is too busy to ask anything while the listener lingers")
+}
+
+// losesNothing ends a process while others call. It gives false when nobody asked after the
+// signal, before the listener was closed as it is to be.
+func losesNothing(t *testing.T, p *process) bool {
+	t.Helper()
 	var noticed atomic.Bool
 	var signalled atomic.Pointer[time.Time]
 	since := func() time.Duration { // the signal
@@ -315,7 +326,7 @@ func TestDX11SIGTERMWhileOthersCall(t *testing.T) {
 			c.CloseIdleConnections()
 		})
 	}
-	for sent.Load() < 500 {
+	for sent.Load() < 500 && !t.Failed() {
 		time.Sleep(time.Millisecond)
 	}
 	now := time.Now()
@@ -323,7 +334,9 @@ func TestDX11SIGTERMWhileOthersCall(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	for draining := false; !draining; time.Sleep(50 * time.Millisecond) {
 		a, err := http.Get(p.operator + "/readyz")
-		if err != nil {
+		if err != nil && since() >= lingering {
+			break // whatever was under way may be answered by now
+		} else if err != nil {
 			t.Fatalf("the operators' listener has gone: %v", err)
 		}
 		draining = a.StatusCode == 503
@@ -335,7 +348,8 @@ func TestDX11SIGTERMWhileOthersCall(t *testing.T) {
 	if code := p.exits(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, p.stderr)
 	}
-	if answered := int64(strings.Count(p.stderr.String(), `"route":"/oauth/revoke"`)); answered != sent.Load() || closed.Load() == 0 {
-		t.Errorf("%d sent, %d of them with their connection closed, %d in the log", sent.Load(), closed.Load(), answered)
+	if answered := int64(strings.Count(p.stderr.String(), `"route":"/oauth/revoke"`)); answered != sent.Load() {
+		t.Errorf("%d sent, %d in the log", sent.Load(), answered)
 	}
+	return closed.Load() > 0 || t.Failed()
 }
