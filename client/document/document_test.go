@@ -56,7 +56,7 @@ func (s *site) fetcher() *Fetcher {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
 	return New(Options{
-		Roots: roots, Within: time.Second,
+		Roots: roots, Within: time.Minute,
 		Now: func() time.Time { return time.Now().Add(time.Duration(s.passed.Load())) },
 		Lookup: func(_ context.Context, _, name string) (all []netip.Addr, err error) {
 			n := s.looked.Add(1) - 1
@@ -194,14 +194,18 @@ func TestHostileAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, begun := open(t, tt.answer), time.Now()
-			m, _, err := fetch(t, s.fetcher())
+			s, late := open(t, tt.answer), tt.detail == "in time" // all others end by themselves
+			f := s.fetcher()
+			if late {
+				f.within = 2 * time.Second
+			}
+			m, _, err := fetch(t, f)
 			var bad *Error
 			if !errors.As(err, &bad) || bad.Reason != tt.why || !strings.Contains(bad.Detail, tt.detail) || strings.Contains(bad.Detail, "hidden") || m.RedirectURIs != nil {
 				t.Errorf("%+v, %v; want %s: %s", m, err, tt.why, tt.detail)
 			}
-			if n := s.asked.Load(); n != 1 && name != "header fields without end" || time.Since(begun) > 3*time.Second {
-				t.Errorf("asked %d times, in %s", n, time.Since(begun))
+			if n := s.asked.Load(); n != 1 && !(late && n == 0) && name != "header fields without end" {
+				t.Errorf("asked %d times", n)
 			}
 			t.Logf("%-28s %s: %s", name, bad.Reason, bad.Detail)
 		})
@@ -241,7 +245,7 @@ func fields(w http.ResponseWriter, _ *http.Request) {
 func silent(_ http.ResponseWriter, r *http.Request) {
 	select {
 	case <-r.Context().Done():
-	case <-time.After(3 * time.Second):
+	case <-time.After(time.Minute):
 	}
 }
 
@@ -345,7 +349,6 @@ func TestOneFetchForAll(t *testing.T) {
 		as("application/json", good)(w, r)
 	})
 	f := s.fetcher()
-	f.within = 10 * time.Second
 	var used atomic.Int32
 	use := func(client.Metadata, time.Duration) error { used.Add(1); return nil }
 	gone, leave := context.WithCancel(t.Context())
@@ -394,7 +397,6 @@ func TestBounds(t *testing.T) {
 		http.NotFound(w, nil)
 	})
 	f := s.fetcher()
-	f.within = 10 * time.Second
 	results := make(chan error, atOnce+1)
 	ask := func(host string, n int) {
 		go func() {
@@ -403,7 +405,7 @@ func TestBounds(t *testing.T) {
 	}
 	under := func(want int) {
 		t.Helper()
-		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 			f.mu.Lock()
 			n := len(f.under)
 			f.mu.Unlock()
