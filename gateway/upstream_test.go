@@ -298,6 +298,7 @@ func TestUpstreamIsGuarded(t *testing.T) {
 func TestUpstreamStreams(t *testing.T) {
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		t.Run(proto, func(t *testing.T) {
+			t.Parallel()
 			next, gone := make(chan bool), make(chan bool)
 			b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")
@@ -312,7 +313,7 @@ func TestUpstreamStreams(t *testing.T) {
 					}
 				}
 			}, func(_ *Upstream, front *httptest.Server) {
-				front.Config.ReadTimeout, front.Config.WriteTimeout = 500*time.Millisecond, 500*time.Millisecond // of the handshake, too
+				front.Config.ReadTimeout, front.Config.WriteTimeout = 2*time.Second, 2*time.Second // of the handshake, too
 				front.EnableHTTP2 = proto == "HTTP/2.0"
 			})
 			a := b.call("GET", "/api/v5/events", nil, "Accept", "text/event-stream")
@@ -320,7 +321,7 @@ func TestUpstreamStreams(t *testing.T) {
 				t.Fatal(a.Proto)
 			}
 			lines := bufio.NewReader(a.Body)
-			for n := 1; n <= 4; n++ {
+			for n := 1; n <= 3; n++ {
 				line, err := lines.ReadString('\n')
 				if err != nil || line != fmt.Sprintf("data: %d\n", n) {
 					t.Fatalf("piece %d: %q, %v", n, line, err)
@@ -328,8 +329,8 @@ func TestUpstreamStreams(t *testing.T) {
 				if _, err := lines.ReadString('\n'); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(600 * time.Millisecond) // silence beyond the timeouts
-				if n < 4 {
+				time.Sleep(2200 * time.Millisecond) // silence beyond the timeouts
+				if n < 3 {
 					next <- true
 				}
 			}
@@ -342,24 +343,27 @@ func TestUpstreamStreams(t *testing.T) {
 // An upload may last as well, while its pieces come.
 func TestUpstreamTakesLongUploads(t *testing.T) {
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
-		b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
-			n, err := io.Copy(io.Discard, r.Body)
-			fmt.Fprint(w, n, err)
-		}, func(_ *Upstream, front *httptest.Server) {
-			front.Config.ReadTimeout, front.Config.WriteTimeout = time.Second, time.Second // of the handshake, too
-			front.EnableHTTP2 = proto == "HTTP/2.0"
-		})
-		body, pieces := io.Pipe()
-		go func() {
-			for range 4 {
-				pieces.Write(make([]byte, 1000))
-				time.Sleep(400 * time.Millisecond)
+		t.Run(proto, func(t *testing.T) {
+			t.Parallel()
+			b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
+				n, err := io.Copy(io.Discard, r.Body)
+				fmt.Fprint(w, n, err)
+			}, func(_ *Upstream, front *httptest.Server) {
+				front.Config.ReadTimeout, front.Config.WriteTimeout = 2*time.Second, 2*time.Second // of the handshake, too
+				front.EnableHTTP2 = proto == "HTTP/2.0"
+			})
+			body, pieces := io.Pipe()
+			go func() {
+				for range 4 {
+					pieces.Write(make([]byte, 1000))
+					time.Sleep(800 * time.Millisecond)
+				}
+				pieces.Close()
+			}()
+			if a := b.call("POST", "/api/v5/notes", body); a.StatusCode != 200 || text(t, a) != "4000 <nil>" || a.Proto != proto {
+				t.Errorf("%s %s", a.Proto, a.Status)
 			}
-			pieces.Close()
-		}()
-		if a := b.call("POST", "/api/v5/notes", body); a.StatusCode != 200 || text(t, a) != "4000 <nil>" || a.Proto != proto {
-			t.Errorf("%s: %s %s", proto, a.Proto, a.Status)
-		}
+		})
 	}
 }
 
@@ -506,7 +510,7 @@ func TestTheBodyLeavesTheAnswersTime(t *testing.T) {
 
 // What goes wrong behind is told without saying where that is.
 func TestUpstreamFaults(t *testing.T) {
-	brief := func(u *Upstream, _ *httptest.Server) { u.piece = 50 * time.Millisecond }
+	brief := func(u *Upstream, _ *httptest.Server) { u.piece = 500 * time.Millisecond }
 	silent := make(chan bool)
 	t.Cleanup(func() { close(silent) })
 	dead, err := net.Listen("tcp", "127.0.0.1:0")
@@ -740,13 +744,16 @@ func TestBeforeAndBehindAnAnswer(t *testing.T) {
 func TestUpstreamIsGivenNoStaleConnection(t *testing.T) {
 	var by []string // of the service's connections, one request after the other
 	b := newBehind(t, func(w http.ResponseWriter, r *http.Request) { by = append(by, r.RemoteAddr) }, nil)
-	for range 2 {
+	for range 10 { // a busy machine may come to leave it alone later than it is done with
 		if a := b.call("POST", "/api/v5/organizations/nordlys/circles", strings.NewReader("{}")); a.StatusCode != 200 {
 			t.Fatalf("status %d", a.StatusCode)
 		}
+		if len(by) > 1 && by[len(by)-1] != by[len(by)-2] {
+			break
+		}
 		time.Sleep(api.IdleConnection + 50*time.Millisecond)
 	}
-	if api.IdleConnection >= 2*time.Second || by[0] == by[1] {
+	if api.IdleConnection >= 2*time.Second || by[len(by)-1] == by[len(by)-2] {
 		t.Errorf("connections %v, idle for up to %v", by, api.IdleConnection)
 	}
 }

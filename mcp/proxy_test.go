@@ -742,13 +742,16 @@ func TestNoStaleConnection(t *testing.T) {
 		io.WriteString(w, `{"jsonrpc":"2.0","id":7,"result":{}}`)
 	}))
 	access, _ := h.live("ada", everything)
-	for range 2 {
+	for range 10 { // a busy machine may come to leave it alone later than it is done with
 		if a := h.send("POST", access, `{"jsonrpc":"2.0","id":7,"method":"ping"}`); a.StatusCode != 200 {
 			t.Fatalf("status %d: %s", a.StatusCode, a.body)
 		}
+		if len(by) > 1 && by[len(by)-1] != by[len(by)-2] {
+			break
+		}
 		time.Sleep(api.IdleConnection + 50*time.Millisecond)
 	}
-	if api.IdleConnection >= 2*time.Second || by[0] == by[1] {
+	if api.IdleConnection >= 2*time.Second || by[len(by)-1] == by[len(by)-2] {
 		t.Errorf("connections %v, idle for up to %v", by, api.IdleConnection)
 	}
 }
