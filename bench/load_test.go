@@ -186,14 +186,14 @@ func TestOptions(t *testing.T) {
 func TestOpenCountsFromWhenARequestWasDue(t *testing.T) {
 	var n atomic.Int64
 	slow := make(chan struct{})
+	ctx, end := context.WithCancel(context.Background())
 	l := loadOf(t, func(w http.ResponseWriter, r *http.Request) {
 		if n.Add(1) == 1 {
+			time.AfterFunc(300*time.Millisecond, func() { end(); close(slow) })
 			<-slow
 		}
 		_, _ = io.WriteString(w, "yes")
 	}, 1000)
-	ctx, end := context.WithCancel(context.Background())
-	time.AfterFunc(300*time.Millisecond, func() { end(); close(slow) })
 	r, err := l.open(ctx, 100)
 	if err != nil || r.bad > 0 || r.good < 25 {
 		t.Fatalf("%d right, %v %v", r.good, r.faults, err)
