@@ -317,7 +317,7 @@ func TestKnownWaysToFail(t *testing.T) {
 	}
 	h.sleep(31 * minute)
 	last := map[string]string{}
-	for deadline := time.Now().Add(20 * second); len(found) < len(finds) && time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); len(found) < len(finds) && time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 		for reason, find := range finds { // what doors see is written every two seconds
 			if found[reason] {
 				continue

@@ -165,7 +165,7 @@ func TestConsoleByKeyboard(t *testing.T) {
 	if got := h.operate("/v1/clients/" + f.client).json(t)["state"]; got != "disabled" {
 		t.Errorf("the client is %v", got)
 	}
-	for range 200 { // autofocus comes with the end of the page
+	for range 3000 { // autofocus comes with the end of the page
 		if where, _ = chromedp.Run(ctx, chromedp.Evaluate[string]("document.activeElement?.getAttribute('role') ?? ''")); where == "status" {
 			return
 		}

@@ -689,7 +689,7 @@ func (h *house) items(path string) []map[string]any {
 // before its entry is written.
 func (h *house) journaled(kind string) (all []map[string]any) {
 	h.t.Helper()
-	for range 1000 {
+	for range 3000 {
 		if all = h.items("/v1/events?kind=" + kind); len(all) > 0 {
 			break
 		}

@@ -121,7 +121,7 @@ func (r *rude) ends(after string) {
 	r.t.Helper()
 	select {
 	case <-r.closed:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		r.t.Errorf("%s: the connection stays open", after)
 	}
 }
@@ -143,7 +143,7 @@ func (h *house) resident() int64 {
 // others wants another connection to be served meanwhile.
 func others(t testing.TB, h *house, c *tls.Config) {
 	t.Helper()
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: c.Clone(), ForceAttemptHTTP2: true}}
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: c.Clone(), ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
 	a, err := client.Get(h.base + "/.well-known/oauth-authorization-server")
 	if err != nil {

@@ -95,7 +95,7 @@ func TestAnotherMCPServerBehind(t *testing.T) {
 	for _, a := range h.items("/v1/approvals?state=live") {
 		h.change("/v1/approvals/"+a["id"].(string)+"/revoke", `{"reason":"test"}`)
 	}
-	ended, stop := context.WithTimeout(ctx, 30*time.Second)
+	ended, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
 	if r, err := session.CallTool(ended, &mcp.CallToolParams{Name: "echo", Arguments: map[string]any{"message": "x"}}); err == nil {
 		t.Errorf("after the end: %+v", r)

@@ -201,7 +201,7 @@ func TestProcessesAndTheDatabaseGo(t *testing.T) {
 	if err := pg.Run(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); f.accepted(b, got.access) != 200; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); f.accepted(b, got.access) != 200; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it does not come back by itself")
 		}

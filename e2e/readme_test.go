@@ -143,7 +143,7 @@ func TestReadmeRunItForReal(t *testing.T) {
 func TestReadmeShowsDev(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(h.stderr.String(), "Ready in"); {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(h.stderr.String(), "Ready in"); {
 		if time.Now().After(deadline) {
 			t.Fatal("dev does not say that it is ready")
 		}

@@ -16,7 +16,7 @@ import (
 func (h *house) readyAs(t *testing.T, status int, text string) {
 	t.Helper()
 	c := h.caller()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		a := c.get(h.operator + "/readyz")
 		if a.status == status && strings.Contains(a.body, text) {
 			return

@@ -444,12 +444,13 @@ func TestS09ErrorsTellNoCause(t *testing.T) {
 	if len(refused) < 3 || !slices.Contains(refused, "oauth register") || !slices.Contains(refused, "page approve") {
 		t.Errorf("refused were %q: the disk is not full", refused)
 	}
-	if log := h.stderr.String(); !strings.Contains(log, "a commit failed") {
-		// The log is written every 200 ms.
-		time.Sleep(time.Second)
-		if log = h.stderr.String(); !strings.Contains(log, "a commit failed") {
+	log := h.stderr.String()
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(log, "a commit failed"); log = h.stderr.String() { // it is written every 200 ms
+		if time.Now().After(deadline) {
 			t.Errorf("the log does not tell the cause either:\n%s", tail(log))
+			break
 		}
+		time.Sleep(20 * time.Millisecond)
 	}
 }
 

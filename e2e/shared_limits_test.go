@@ -39,7 +39,7 @@ func (r *redis) start() {
 	if err := r.command.Start(); err != nil {
 		r.t.Fatal(err)
 	}
-	for range 500 {
+	for range 3000 {
 		if c, err := net.Dial("tcp", "127.0.0.1:"+r.port); err == nil {
 			c.Close()
 			return

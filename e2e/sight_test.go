@@ -209,7 +209,7 @@ func TestMetricsAreBounded(t *testing.T) {
 	hostile(1)
 	h.metrics() // its own route, too
 	_, before := h.metrics()
-	for range 300 { // what was attempted is written by and by
+	for range 600 { // what was attempted is written by and by
 		if before[`grantkeeper_db_query_duration_seconds_count{query="attempts"}`] > 0 {
 			break
 		}

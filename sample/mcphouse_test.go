@@ -48,9 +48,9 @@ func (h *mcpHouse) post(token, body string) *httptest.ResponseRecorder {
 	})
 }
 
-// post gives up after ten seconds: a request that hangs must fail, not the run.
+// post gives up after a minute: a request that hangs must fail, not the run.
 func post(handler http.Handler, method, target, body string, headers map[string]string) *httptest.ResponseRecorder {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	r := httptest.NewRequestWithContext(ctx, method, base+target, strings.NewReader(body))
 	for name, value := range headers {

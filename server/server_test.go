@@ -133,7 +133,7 @@ func TestStartAndClose(t *testing.T) {
 			}
 		}
 	}
-	for range 100 { // what ends does so by itself
+	for range 6000 { // what ends does so by itself
 		if strings.Count(goroutines(), "\ngoroutine ") <= before {
 			return
 		}

@@ -49,7 +49,7 @@ func TestNoteThatCannotBeWritten(t *testing.T) {
 		p.Later(run, nil)
 	}
 	close(release)
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		if err := h.Ready(ctx); err != nil && !errors.Is(err, ErrUnavailable) {
 			t.Fatal(err)
 		}

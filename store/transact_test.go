@@ -56,7 +56,7 @@ func TestNotesOfUnknownOutcome(t *testing.T) {
 		})
 		arm()
 		misled.Record(Event{Kind: "client_refused"})
-		for end := time.Now().Add(20 * time.Second); told.Load() == 0 && time.Now().Before(end); {
+		for end := time.Now().Add(time.Minute); told.Load() == 0 && time.Now().Before(end); {
 			time.Sleep(20 * time.Millisecond)
 		}
 		if err := misled.Ready(ctx); err != nil {

@@ -265,7 +265,7 @@ func serve(t *testing.T, dir, public, operator string, more ...string) *process 
 	}
 	go func() { p.cmd.Wait(); close(p.ended) }()
 	t.Cleanup(func() { p.cmd.Process.Kill(); <-p.ended })
-	for range 600 {
+	for range 1200 {
 		if a, err := http.Get(p.operator + "/readyz"); err == nil {
 			a.Body.Close()
 			if a.StatusCode == 200 {

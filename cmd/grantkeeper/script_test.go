@@ -60,7 +60,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func readyAt(ts *testscript.TestScript, _ bool, args []string) {
-	for range 600 {
+	for range 1200 {
 		if a, err := http.Get("http://" + args[0] + "/readyz"); err == nil {
 			a.Body.Close()
 			if a.StatusCode == http.StatusOK {
@@ -73,7 +73,7 @@ func readyAt(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func sees(ts *testscript.TestScript, _ bool, args []string) {
-	for range 600 {
+	for range 1200 {
 		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
 			return
 		}

@@ -100,7 +100,7 @@ func TestActivityInTheConsole(t *testing.T) {
 	b.asks("GET", path+"?outcome=refused", nil).want(200).says("burn").saysNot("note 5")
 	o.Store.Used(of) // written a moment later
 	busy := b.asks("GET", "/organizations/nordlys", nil).want(200)
-	for n := 0; n < 500 && !strings.Contains(busy.body, "Calls most"); n++ {
+	for n := 0; n < 6000 && !strings.Contains(busy.body, "Calls most"); n++ {
 		time.Sleep(10 * time.Millisecond)
 		busy = b.asks("GET", "/organizations/nordlys", nil).want(200)
 	}

@@ -120,7 +120,7 @@ func (c *cluster) placeAt(at, direct string) enginetest.Place {
 // remembers, and takes a second or more to see that the server is back.
 func (c *cluster) await(t testing.TB, at string) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		err := answers(at)
 		if err == nil {
 			return

@@ -52,7 +52,7 @@ database.url = "sqlite://%s"
 			t.Errorf("%s still listens", at)
 		}
 	}
-	for range 100 { // those that end do so by themselves
+	for range 6000 { // those that end do so by themselves
 		if runtime.NumGoroutine() <= before {
 			return
 		}
