@@ -5,11 +5,14 @@ import (
 	"log/slog"
 	"net"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/store/pgtest"
 )
 
 // A testServer is a server of the tests' own: redis-server, or valkey-server.
@@ -21,16 +24,20 @@ type testServer struct {
 
 func newServer(t testing.TB) *testServer {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	l.Close()
-	r := &testServer{port: port, dir: t.TempDir()}
+	r := &testServer{port: freePort(t), dir: t.TempDir()}
 	r.start(t)
 	t.Cleanup(func() { r.kill() })
 	return r
+}
+
+// freePort gives one that stays the server's while that is down.
+func freePort(t testing.TB) string {
+	t.Helper()
+	port, err := pgtest.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strconv.Itoa(port)
 }
 
 func (r *testServer) start(t testing.TB, options ...string) {

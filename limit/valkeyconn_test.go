@@ -248,13 +248,7 @@ func TestSharedOverTLS(t *testing.T) {
 	r := newServer(t)
 	r.kill()
 	certificate, key, known := selfSigned(t, r.dir)
-	plain := r.port
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	l.Close()
+	plain, port := r.port, freePort(t)
 	r.start(t, "--tls-port", port, "--tls-cert-file", certificate, "--tls-key-file", key, "--tls-auth-clients", "no")
 	for _, tt := range []struct {
 		address string
