@@ -284,6 +284,7 @@ func TestT21CrashesUnderLoad(t *testing.T) {
 		}
 		var wg sync.WaitGroup
 		var total atomic.Int64
+		var killed atomic.Bool
 		for _, c := range chains {
 			wg.Go(func() {
 				for {
@@ -291,6 +292,9 @@ func TestT21CrashesUnderLoad(t *testing.T) {
 						form("grant_type", "refresh_token", "refresh_token", c.current, "client_id", c.f.client),
 						header{"Content-Type", "application/x-www-form-urlencoded"})
 					if err != nil || a.status != 200 {
+						if !killed.Load() {
+							t.Errorf("before it is killed: %s, %v", a, err)
+						}
 						return
 					}
 					c.answered, c.current = append(c.answered, c.current), tokensOf(t, a).refresh
@@ -298,9 +302,10 @@ func TestT21CrashesUnderLoad(t *testing.T) {
 				}
 			})
 		}
-		for total.Load() < int64(20+30*round) {
+		for total.Load() < int64(20+30*round) && !t.Failed() {
 			time.Sleep(time.Millisecond)
 		}
+		killed.Store(true)
 		h.kill()
 		wg.Wait()
 		h.onSamePort()
