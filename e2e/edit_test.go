@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // editPath is where an approval is edited (decision P2).
@@ -246,6 +247,9 @@ func TestPreviewIsWhatTheClientFinds(t *testing.T) {
 			f := h.flow("")
 			p := b.read(b.consent(f).form("/oauth/authorize").submit(append(choice, "action", "preview")...))
 			change, read := p.allowed()
+			for until := time.Now().Add(time.Minute); read == 0 && time.Now().Before(until); change, read = p.allowed() {
+				p = b.read(p.form("/oauth/authorize").submit("action", "preview")) // a page waits 300 ms for numbers
+			}
 			tk := tokensOf(t, f.exchange(codeOf(t, p.form("/oauth/authorize").submit("decision", "approve"), f)))
 			canChange, canRead := h.finds(tk.access)
 			if change != canChange || read != canRead || read == 0 {
