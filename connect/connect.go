@@ -63,6 +63,10 @@ func SignIn(ctx context.Context, o Options) (connected bool, err error) {
 	case <-a.done:
 		return false, a.err
 	case <-ctx.Done():
+		g.close()
+		if r, err := g.store.read(g.endpoint); err == nil && r.Refresh != "" { // it came last
+			return false, nil
+		}
 		return false, fault.CannotOpen("", "it was stopped before anybody approved")
 	}
 }

@@ -39,6 +39,9 @@ type grant struct {
 	expires time.Time // of access
 	settled time.Time // when it was last tried to revoke what is owed
 
+	exchanging sync.Mutex
+	closed     bool
+
 	joining sync.Mutex
 	running *attempt
 	program string // what the assistant calls itself
@@ -90,10 +93,14 @@ func (g *grant) last() string {
 	return g.access
 }
 
-// close waits for a refresh that is under way: its answer must not be lost.
+// close waits for a refresh or an exchange that is under way: its answer must not be lost.
+// No exchange begins any more.
 func (g *grant) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.exchanging.Lock()
+	defer g.exchanging.Unlock()
+	g.closed = true
 }
 
 // locked works with the record while no other program does. A request that is called
@@ -437,25 +444,7 @@ func (g *grant) answered(ctx context.Context, l *listener, s server, got arrived
 		}
 		return "Nothing was approved.", g.over(why)
 	}
-	err = g.locked(ctx, func(_ context.Context, r record) error {
-		if r.Pending == nil {
-			return missing{"it was ended by grantkeeper connect --sign-out"}
-		}
-		r.Pending.Sent = true
-		return g.store.write(r)
-	})
-	if err != nil {
-		return "It did not work. The assistant says more.", err
-	}
-	tokens, err := s.exchange(ctx, g.http, g.endpoint, got.code, l.pending.Verifier)
-	if err != nil {
-		return "It did not work. The assistant says more.", errors.Join(err, g.over("the access that was approved did not come"))
-	}
-	err = g.locked(ctx, func(_ context.Context, r record) error {
-		r.Server, r.Pending, r.Who = s, nil, ""
-		g.keep(r, tokens)
-		return nil
-	})
+	tokens, err := g.exchange(ctx, l, s, got.code)
 	if err != nil {
 		return "It did not work. The assistant says more.", err
 	}
@@ -473,6 +462,36 @@ func (g *grant) answered(ctx context.Context, l *listener, s server, got arrived
 		return g.store.write(r)
 	})
 }
+
+// exchange keeps what a code gives. The program does not end meanwhile: the server would list an
+// access that nobody has.
+func (g *grant) exchange(ctx context.Context, l *listener, s server, code string) (tokens answer, err error) {
+	g.exchanging.Lock()
+	defer g.exchanging.Unlock()
+	if g.closed {
+		return tokens, errEnds
+	}
+	err = g.locked(ctx, func(_ context.Context, r record) error {
+		if r.Pending == nil {
+			return missing{"it was ended by grantkeeper connect --sign-out"}
+		}
+		r.Pending.Sent = true
+		return g.store.write(r)
+	})
+	if err != nil {
+		return tokens, err
+	}
+	if tokens, err = s.exchange(ctx, g.http, g.endpoint, code, l.pending.Verifier); err != nil {
+		return tokens, errors.Join(err, g.over("the access that was approved did not come"))
+	}
+	return tokens, g.locked(ctx, func(_ context.Context, r record) error {
+		r.Server, r.Pending, r.Who = s, nil, ""
+		g.keep(r, tokens)
+		return nil
+	})
+}
+
+var errEnds = errors.New("this program ends")
 
 // connectedAs says whose access there is now, so that somebody else's is noticed.
 func connectedAs(who string) string {

@@ -510,6 +510,47 @@ func TestCutOffWithTheCode(t *testing.T) {
 	}
 }
 
+// A program that is ended while it exchanges the code keeps what it gives: the server would
+// list an access that nobody has.
+func TestEndedWithTheCode(t *testing.T) {
+	for _, serves := range []bool{false, true} {
+		f := newFake(t)
+		o := f.options(t, approves(f))
+		ctx, end := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		f.answers("/token", func(w http.ResponseWriter, r *http.Request) {
+			end()
+			select {
+			case <-ended:
+			case <-time.After(300 * time.Millisecond):
+			}
+			f.asIs(w, r)
+		})
+		var err error
+		if serves {
+			in, assistant := io.Pipe()
+			defer assistant.Close()
+			o.In, o.Out = in, io.Discard
+			go func() { _, _ = io.WriteString(assistant, hello+"\n") }()
+			err = Serve(ctx, o)
+		} else {
+			_, err = SignIn(ctx, o)
+		}
+		ended <- err
+		if r := kept(t, o); err != nil || r.Refresh != "refresh-1" || r.Pending != nil {
+			t.Errorf("serves %t: %v, %+v", serves, err, r)
+		}
+		late, err := newGrant(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		late.close()
+		if _, err := late.exchange(t.Context(), nil, server{}, "code"); err != errEnds {
+			t.Errorf("a code is sent by a program that ends: %v", err)
+		}
+	}
+}
+
 // A clock that was ahead when a browser was opened shuts nobody out.
 func TestClockWasAhead(t *testing.T) {
 	ahead := time.Now().Add(48 * time.Hour).Unix()
