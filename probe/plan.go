@@ -105,11 +105,17 @@ func (v *view) planServer(i int, s *server) (all []Request) {
 	return all
 }
 
+// Steps that register a client.
+const (
+	registerHTTPS    = "register-https"
+	registerLoopback = "register-loopback"
+)
+
 // planClients registers two clients, begins with each as an assistant does, and has
 // both deleted.
 func (v *view) planClients(s *server, authorize string) (all []Request) {
 	at, _ := s.doc.text("registration_endpoint")
-	for _, c := range []struct{ step, redirect, kind string }{{"register-https", httpsRedirect, "web"}, {"register-loopback", loopbackRedirect, "native"}} {
+	for _, c := range []struct{ step, redirect, kind string }{{registerHTTPS, httpsRedirect, "web"}, {registerLoopback, loopbackRedirect, "native"}} {
 		body, _ := json.Marshal(map[string]any{
 			"client_name": "grantkeeper doctor", "redirect_uris": []string{c.redirect}, "application_type": c.kind,
 			"grant_types": []string{"authorization_code", "refresh_token"}, "response_types": []string{"code"}, "token_endpoint_auth_method": "none",
@@ -133,18 +139,18 @@ func (v *view) planClients(s *server, authorize string) (all []Request) {
 		all = append(all, Request{Step: step, Method: "GET", URL: authorize + separator + query.Encode(), Accept: "text/html", Brief: true})
 	}
 	as := func(url.Values) {}
-	if c := v.client("register-https"); c.id != "" {
+	if c := v.client(registerHTTPS); c.id != "" {
 		begin("begin", c, httpsRedirect, as)
 		begin("begin-without-pkce", c, httpsRedirect, func(q url.Values) { q.Del("code_challenge"); q.Del("code_challenge_method") })
 		if v.resource != "" {
 			begin("begin-without-resource", c, httpsRedirect, func(q url.Values) { q.Del("resource") })
 		}
 	}
-	if c := v.client("register-loopback"); c.id != "" {
+	if c := v.client(registerLoopback); c.id != "" {
 		begin("begin-loopback", c, loopbackRedirect, as)
 		begin("begin-other-port", c, otherPort, as)
 	}
-	for _, step := range []string{"register-https", "register-loopback"} {
+	for _, step := range []string{registerHTTPS, registerLoopback} {
 		if c := v.client(step); c.manage != "" && c.token != "" && v.mayManage(at, c.manage) {
 			all = append(all, Request{Step: "un" + step, Method: "DELETE", URL: c.manage, Token: c.token, Brief: true})
 		}

@@ -103,6 +103,9 @@ type Request struct {
 	Token  string `json:"-"`               // of RFC 7592
 }
 
+// Registers reports whether an answer to it may be all that there is to delete a client by.
+func (r Request) Registers() bool { return r.Step == registerHTTPS || r.Step == registerLoopback }
+
 // An Exchange is a request and its answer.
 type Exchange struct {
 	Request Request `json:"request"`

@@ -65,7 +65,7 @@ func refusal(a Answer) string {
 
 // registrations are the answers to both, empty where there was none.
 func (v *view) registrations(s *server) (all []Answer) {
-	for _, step := range []string{"register-https", "register-loopback"} {
+	for _, step := range []string{registerHTTPS, registerLoopback} {
 		if a, _ := v.registration(s, step); a.Error == "" {
 			all = append(all, a)
 		}
@@ -151,13 +151,15 @@ func registerError(v *view, s *server) verdict {
 // registerLeft says which clients are still there.
 func registerLeft(v *view, s *server) verdict {
 	var stay []string
-	made := 0
-	for _, step := range []string{"register-https", "register-loopback"} {
-		if _, here := v.registration(s, step); !here {
+	made, lost := 0, false
+	for _, step := range []string{registerHTTPS, registerLoopback} {
+		of, here := v.registration(s, step)
+		if !here {
 			continue
 		}
 		c := v.client(step)
 		if c.id == "" {
+			lost = lost || of.mayHaveActed()
 			continue
 		}
 		made++
@@ -165,13 +167,31 @@ func registerLeft(v *view, s *server) verdict {
 			stay = append(stay, c.id)
 		}
 	}
+	const unknown = "the answer to a registration was lost, so that a client may be there whose ID nobody was told"
 	switch {
+	case len(stay) == 0 && lost:
+		return note(unknown)
 	case made == 0:
 		return v.notRegistered()
 	case len(stay) == 0:
 		return ok("the clients that were registered are deleted again")
 	}
-	return note("registered and not deleted, as the server has no way or refused it: " + severally(stay))
+	said := "registered and not deleted, as the server has no way or refused it: " + severally(stay)
+	if lost {
+		said += "; " + unknown
+	}
+	return note(said)
+}
+
+// mayHaveActed reports whether a request that has no answer may have been carried out.
+func (a Answer) mayHaveActed() bool {
+	switch a.Error {
+	case "", Large:
+		return a.Status < 300
+	case Unreachable, Slow, Malformed:
+		return true
+	}
+	return false
 }
 
 // An outcome is how the authorization endpoint answered one who begins.

@@ -94,8 +94,8 @@ var table = []row{
 	{"token.error", "RFC 6749 section 5.2", everyone, "refuse with 400 or 401 and JSON with error: by that clients know whether to ask the person again", true, ofServer(tokenError)},
 	{"authorize.answers", "RFC 6749 section 3.1", everyone, "see that the authorization endpoint takes GET there", true, ofServer(authorizeAnswers)},
 
-	{"register.https", "RFC 7591 section 3.2", []Kind{Hosted}, "let clients with an https redirect register, or preregister the assistants that you want", true, ofServer(registered("register-https", httpsRedirect))},
-	{"register.loopback", "RFC 8252 section 7.3; RFC 7591 section 3.2", loopback, "let native clients register http redirects to 127.0.0.1, or say that none can connect", true, ofServer(registered("register-loopback", loopbackRedirect))},
+	{"register.https", "RFC 7591 section 3.2", []Kind{Hosted}, "let clients with an https redirect register, or preregister the assistants that you want", true, ofServer(registered(registerHTTPS, httpsRedirect))},
+	{"register.loopback", "RFC 8252 section 7.3; RFC 7591 section 3.2", loopback, "let native clients register http redirects to 127.0.0.1, or say that none can connect", true, ofServer(registered(registerLoopback, loopbackRedirect))},
 	{"register.status", "RFC 7591 section 3.2.1", everyone, "answer a registration with 201, as application/json", true, ofServer(registerStatus)},
 	{"register.method", "RFC 7591 section 3.2.1", []Kind{Hosted, Desktop, CLI}, "register the method none when it is asked for: a native client cannot keep a secret", true, ofServer(registerMethod)},
 	{"register.redirects", "RFC 7591 section 3.2.1", []Kind{Hosted, Desktop, CLI}, "give redirect_uris back as they were registered", true, ofServer(registerRedirects)},

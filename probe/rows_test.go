@@ -381,12 +381,12 @@ func TestEachFaultHasItsRow(t *testing.T) {
 		{"refused without error", answered("register-loopback", Answer{Status: 400, Body: `no`}), "register.loopback warn, register.error warn, begin.port none", ""},
 		{"refused with 422", answered("register-loopback", Answer{Status: 422, Body: `{"error":"x"}`}), "register.loopback warn, register.error warn, begin.port none", ""},
 		{"refused with a client", answered("register-https", Answer{Status: 400, Body: `{"error":"x","client_id":"h"}`}), "register.https warn, register.error ok, begin.* none, begin.port ok", ""},
-		{"accepted for later", changed("register-https", func(a *Answer) { a.Status = 202 }), "register.https fail, begin.* none, begin.port ok", ""},
+		{"accepted for later", changed("register-https", func(a *Answer) { a.Status = 202 }), "register.https fail, begin.* none, begin.port ok, register.left note", ""},
 		{"registration needs a credential", answered("register-https", Answer{Status: 401}), "register.https warn, begin.* none, begin.port ok", ""},
 		{"registration is forbidden", answered("register-https", Answer{Status: 403}), "register.https warn, begin.* none, begin.port ok", ""},
 		{"too many registrations", answered("register-https", Answer{Status: 429}), "register.https none, begin.* none, begin.port ok", ""},
 		{"no registration there", answered("register-https", Answer{Status: 404}), "register.https fail, begin.* none, begin.port ok", ""},
-		{"registration does not answer", answered("register-https", Answer{Error: Slow}), "register.https fail, begin.* none, begin.port ok", ""},
+		{"registration does not answer", answered("register-https", Answer{Error: Slow}), "register.https fail, begin.* none, begin.port ok, register.left note", ""},
 		{"refused at length", answered("register-https", Answer{Status: 400, Error: Large}), "register.https fail, begin.* none, begin.port ok", ""},
 		{"registered with 200", changed("register-https", func(a *Answer) { a.Status = 200 }), "register.status warn", ""},
 		{"registered as text", changed("register-loopback", func(a *Answer) { a.Type = "text/plain" }), "register.status warn", ""},
@@ -401,6 +401,7 @@ func TestEachFaultHasItsRow(t *testing.T) {
 		{"cannot be deleted", with201("register-https", map[string]any{"registration_access_token": nil}), "register.left note", ""},
 		{"managed elsewhere", with201("register-https", map[string]any{"registration_client_uri": "https://evil.example/"}), "register.left note", ""},
 		{"deletion is refused", answered("unregister-loopback", Answer{Status: 403}), "register.left note", ""},
+		{"a registration is not sent", answered("register-https", Answer{Error: Stopped}), "register.https fail, begin.* none, begin.port ok", ""},
 		{"deletion has several answers", answered("unregister-loopback", Answer{Status: 300}), "register.left note", ""},
 		{"requests are refused back", func(w world) {
 			w["begin"] = Answer{Status: 302, Location: httpsRedirect + "?error=invalid_scope&iss=" + url.QueryEscape(issuer) + "&state=" + state}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/x509"
 	"fmt"
 	"io"
@@ -39,7 +40,17 @@ func (o doctorOptions) probeURL(c *cobra.Command, g *global) error {
 		return err
 	}
 	q := &probe.Inquiry{URL: o.url, Register: o.register}
-	fetch.Run(c.Context(), q, fetch.Options{Roots: roots, Agent: "grantkeeper-doctor/" + version})
+	if err := untilSignal(c.Context(), func(ctx context.Context) error {
+		fetch.Run(ctx, q, fetch.Options{Roots: roots, Agent: "grantkeeper-doctor/" + version})
+		return ctx.Err()
+	}); err != nil {
+		for _, r := range q.Rows() {
+			if r.Code == "register.left" && r.Result == probe.Note {
+				fmt.Fprint(c.ErrOrStderr(), r.Line(g.colored(c.ErrOrStderr()), false))
+			}
+		}
+		return err
+	}
 	return o.tellRows(c.OutOrStdout(), q.Rows(), g.json, g.colored(c.OutOrStdout()))
 }
 

@@ -10,7 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/devserver"
 	"github.com/grantkeeper/grantkeeper/fault"
@@ -139,6 +142,63 @@ func TestDoctorURLUse(t *testing.T) {
 		var out, errs bytes.Buffer
 		if code := runOn(strings.NewReader(""), append([]string{"doctor"}, strings.Fields(line)...), &out, &errs); code != want || out.Len() > 0 {
 			t.Errorf("%s: %d, want %d\n%s%s", line, code, want, &out, &errs)
+		}
+	}
+}
+
+// Ended by a signal, it deletes what it has registered, and names what it cannot delete.
+func TestDoctorURLThatIsEnded(t *testing.T) {
+	for _, tt := range []struct {
+		by      os.Signal
+		code    int
+		deletes bool
+	}{{os.Interrupt, fault.Interrupt, true}, {syscall.SIGTERM, fault.Terminate, false}} {
+		var left atomic.Int32
+		var s *httptest.Server
+		begun := make(chan struct{}, 1)
+		s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			switch r.URL.Path {
+			case "/.well-known/oauth-authorization-server":
+				fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":"%[2]s/a","token_endpoint":"%[2]s/t","registration_endpoint":"%[2]s/r"}`, s.URL, s.URL)
+			case "/r":
+				left.Add(1)
+				w.WriteHeader(201)
+				fmt.Fprintf(w, `{"client_id":"made-%d"`, left.Load())
+				if tt.deletes {
+					fmt.Fprintf(w, `,"registration_access_token":"t","registration_client_uri":"%s/m"`, s.URL)
+				}
+				fmt.Fprint(w, "}")
+			case "/m":
+				left.Add(-1)
+				w.WriteHeader(204)
+			case "/a":
+				if r.URL.Query().Has("client_id") {
+					begun <- struct{}{}
+					<-r.Context().Done()
+				}
+			default:
+				w.WriteHeader(404)
+			}
+		}))
+		t.Cleanup(s.Close)
+		c := command(t, "doctor", "--url", s.URL, "--register")
+		var said bytes.Buffer
+		c.Stderr = &said
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-begun:
+		case <-time.After(time.Minute):
+			t.Fatalf("it does not begin: %s", &said)
+		}
+		if err := c.Process.Signal(tt.by); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Wait() // the code says it
+		if code := c.ProcessState.ExitCode(); code != tt.code || tt.deletes != (left.Load() == 0) || tt.deletes == strings.Contains(said.String(), "made-1") {
+			t.Errorf("%v: exit code %d, %d clients are left: %s", tt.by, code, left.Load(), &said)
 		}
 	}
 }

@@ -44,8 +44,9 @@ type Options struct {
 }
 
 // Run asks until nothing is left to ask, and records all of it in the inquiry. What
-// goes wrong is an answer. It ends with the context, or after Within; only what was
-// registered is deleted even then, for which each request has its own time.
+// goes wrong is an answer. It ends with the context, or after Within; only a registration
+// that has begun is waited for even then, and what was registered is deleted: for these each
+// request has its own time.
 func Run(ctx context.Context, q *probe.Inquiry, o Options) {
 	o.Within, o.Each = cmp.Or(o.Within, Within), cmp.Or(o.Each, Each)
 	f := newFetcher(q.URL, o)
@@ -53,13 +54,12 @@ func Run(ctx context.Context, q *probe.Inquiry, o Options) {
 	all, stop := context.WithTimeout(ctx, o.Within)
 	defer stop()
 	for r, more := q.Next(); more; r, more = q.Next() {
-		within := all
-		if r.Method == http.MethodDelete {
-			within = context.WithoutCancel(ctx)
-		}
 		a := probe.Answer{Error: probe.Stopped}
-		if within.Err() == nil {
-			a = f.ask(within, r)
+		switch {
+		case r.Method == http.MethodDelete, r.Registers() && all.Err() == nil:
+			a = f.ask(context.WithoutCancel(ctx), r)
+		case all.Err() == nil:
+			a = f.ask(all, r)
 		}
 		q.Exchanges = append(q.Exchanges, probe.Exchange{Request: r, Answer: a})
 	}

@@ -219,6 +219,33 @@ func TestEndsInTime(t *testing.T) {
 	}
 }
 
+// A registration that is under way when all ends is waited for: what it makes is deleted.
+func TestEndedWhileItRegisters(t *testing.T) {
+	var h *hostile
+	ctx, end := context.WithCancel(t.Context())
+	var left atomic.Int32
+	h = start(t, map[string]http.HandlerFunc{
+		"/register": func(w http.ResponseWriter, r *http.Request) {
+			end()
+			select {
+			case <-r.Context().Done(): // made all the same, and nobody knows
+			case <-time.After(200 * time.Millisecond):
+			}
+			left.Add(1)
+			w.WriteHeader(201)
+			fmt.Fprintf(w, `{"client_id":"x","registration_access_token":"t","registration_client_uri":%q}`, h.base+"/manage")
+		},
+		"/manage": func(w http.ResponseWriter, _ *http.Request) {
+			left.Add(-1)
+			w.WriteHeader(204)
+		},
+	})
+	q := &probe.Inquiry{URL: h.base + "/mcp", Register: true}
+	if Run(ctx, q, Options{}); ctx.Err() == nil || left.Load() != 0 {
+		t.Errorf("%d clients are left: %+v", left.Load(), q.Exchanges)
+	}
+}
+
 // Redirects are followed as clients do: a message only where it stays one.
 func TestFollow(t *testing.T) {
 	const from = "https://h.example/a"
