@@ -12,10 +12,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
@@ -176,6 +178,8 @@ func (c *Server) Do(ctx context.Context, method, path string, query url.Values, 
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}
+	var sent atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }})
 	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(content))
 	if err != nil {
 		return fault.WrongUse("", "%s: %v", c.Base, err)
@@ -188,15 +192,15 @@ func (c *Server) Do(ctx context.Context, method, path string, query url.Values, 
 	}
 	as(r)
 	answer, err := c.HTTP.Do(r)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fault.CannotOpen("see its log, and on PostgreSQL in pg_stat_activity whether somebody holds a table", "%s does not answer in time", c.Base)
-	} else if err != nil {
-		return fault.CannotOpen("start it: grantkeeper serve, or dev to try it; or name another: --operator URL", "%s does not answer", c.Base)
+	if err != nil {
+		return c.unanswered(method, sent.Load(), err)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 64<<20))
-	if err != nil {
+	if err != nil && method == http.MethodGet {
 		return fault.CannotOpen("", "%s broke off its answer", c.Base)
+	} else if err != nil {
+		return c.unanswered(method, true, err)
 	}
 	if answer.StatusCode != http.StatusOK {
 		return c.refusal(answer.StatusCode, text)
@@ -205,6 +209,22 @@ func (c *Server) Do(ctx context.Context, method, path string, query url.Values, 
 		return c.Stranger()
 	}
 	return nil
+}
+
+// unanswered is the error of a request that got no answer, or not all of it. A change that
+// has begun to be sent may have been made.
+func (c *Server) unanswered(method string, sent bool, err error) error {
+	may := ""
+	if sent && method != http.MethodGet {
+		may = ", and may have done what it was asked"
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fault.CannotOpen("see its log, and on PostgreSQL in pg_stat_activity whether somebody holds a table", "%s does not answer in time%s", c.Base, may)
+	case may != "":
+		return fault.CannotOpen("see what it has done: grantkeeper events list", "%s broke off its answer%s", c.Base, may)
+	}
+	return fault.CannotOpen("start it: grantkeeper serve, or dev to try it; or name another: --operator URL", "%s does not answer", c.Base)
 }
 
 // refusal is the error of an answer other than 200.

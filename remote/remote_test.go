@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -76,6 +78,43 @@ func TestOperatorRefusals(t *testing.T) {
 		err := c.Do(t.Context(), "GET", "/v1/x", nil, nil, &into)
 		if fault.CodeOf(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%d %s: %d %v, want %d", tt.status, tt.body, fault.CodeOf(err), err, tt.code)
+		}
+	}
+}
+
+// Of a change whose answer was lost it is told that it may have been made; of one that was
+// not sent, and of what changes nothing, it is not.
+func TestLostAnswers(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/half" {
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, `{"id":`)
+			w.(http.Flusher).Flush()
+		}
+		panic(http.ErrAbortHandler)
+	}))
+	defer server.Close()
+	strange := httptest.NewUnstartedServer(nil)
+	strange.Config.ErrorLog = log.New(io.Discard, "", 0)
+	strange.StartTLS() // with a certificate that nobody trusts
+	defer strange.Close()
+	const may = "may have done"
+	for _, tt := range []struct {
+		base, method, path string
+		says               string
+		may                bool
+	}{
+		{server.URL, http.MethodPost, "/", "broke off its answer", true},
+		{server.URL, http.MethodPut, "/half", "broke off its answer", true},
+		{server.URL, http.MethodGet, "/", "does not answer", false},
+		{server.URL, http.MethodGet, "/half", "broke off its answer", false},
+		{"http://127.0.0.1:1", http.MethodPost, "/", "does not answer", false},
+		{strange.URL, http.MethodPost, "/", "does not answer", false},
+	} {
+		c := Server{Base: tt.base, HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+		err := c.Do(t.Context(), tt.method, tt.path, nil, map[string]any{}, &struct{}{})
+		if fault.CodeOf(err) != fault.Reach || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), may) != tt.may {
+			t.Errorf("%s %s%s: %v", tt.method, tt.base, tt.path, err)
 		}
 	}
 }
