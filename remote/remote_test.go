@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/operator"
 )
 
 // A cell of a list in CSV is no formula, whatever a client calls itself.
@@ -167,6 +168,38 @@ func TestImportedInWords(t *testing.T) {
 		}
 	}
 }
+
+// A backup that is in its place is told of, also where its maker is ended meanwhile; where
+// it cannot be, it is said that the file is whole.
+func TestBackUpThatIsEnded(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		ctx, end := context.WithCancel(t.Context())
+		name := filepath.Join(t.TempDir(), "backup.db")
+		told := false
+		server := Server{Base: "http://operators.example", HTTP: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			a := &http.Response{StatusCode: 200, Header: http.Header{operator.TakenAt: {"1795290656"}}, ContentLength: 4, Body: io.NopCloser(strings.NewReader("rows"))}
+			if r.Method == http.MethodGet {
+				return a, nil
+			}
+			if end(); lost || r.Context().Err() != nil {
+				return nil, io.ErrUnexpectedEOF
+			}
+			told, a.Body = true, io.NopCloser(strings.NewReader("{}"))
+			return a, nil
+		})}}
+		_, size, err := server.BackUp(ctx, name, false, "")
+		if text, there := os.ReadFile(name); there != nil || string(text) != "rows" || told == lost {
+			t.Errorf("lost %t: %q, %v, told %t", lost, text, there, told)
+		}
+		if lost && (fault.CodeOf(err) != fault.Reach || !strings.Contains(err.Error(), name+" is a whole backup")) || !lost && (err != nil || size != 4) {
+			t.Errorf("lost %t: %d, %v", lost, size, err)
+		}
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // Where a name cannot be looked at, nobody says that something is there.
 func TestBackUpWhereItCannotLook(t *testing.T) {
