@@ -107,9 +107,7 @@ func Run(ctx context.Context, o Options, stdout io.Writer) error {
 			fmt.Fprint(stdout, s)
 		}
 	})
-	if unended := d.EndDrill(ctx); err == nil {
-		err = unended
-	}
+	err = d.EndDrill(ctx, err)
 	if told.OK = err == nil; o.JSON {
 		e := json.NewEncoder(stdout)
 		e.SetIndent("", "  ")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/doctor"
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/mcp"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
@@ -80,14 +81,22 @@ func (d *Client) BeginDrill(ctx context.Context) error {
 	}, new(json.RawMessage))
 }
 
-// EndDrill deletes the client of a drill, where there is one, also when the
-// drill is broken off.
-func (d *Client) EndDrill(ctx context.Context) error {
+// EndDrill deletes the client of a drill, where there is one, also when the drill is broken
+// off. It gives the error with which the drill ended, and that the client may be left.
+func (d *Client) EndDrill(ctx context.Context, ended error) error {
 	if d.server == nil || !client.Drill(d.ClientID) {
-		return nil
+		return ended
 	}
-	return d.server.Do(context.WithoutCancel(ctx), http.MethodPost, "/v1/clients/"+url.PathEscape(d.ClientID)+"/delete", nil,
+	err := d.server.Do(context.WithoutCancel(ctx), http.MethodPost, "/v1/clients/"+url.PathEscape(d.ClientID)+"/delete", nil,
 		map[string]string{"reason": "end of a drill"}, new(json.RawMessage))
+	if err == nil || fault.CodeOf(err) == fault.Unknown { // it was never added
+		return ended
+	}
+	what := "client " + d.ClientID + " may be left: " + err.Error()
+	if ended != nil {
+		what, err = ended.Error()+"; "+what, ended
+	}
+	return &fault.Error{Code: fault.CodeOf(err), What: what, Hint: "run: grantkeeper client delete " + d.ClientID, Left: true}
 }
 
 func (d *Client) authorize(ctx context.Context) (Outcome, error) {

@@ -85,7 +85,7 @@ func (o Options) lowerRound(ctx context.Context, d *demo.Client, nodes []drilled
 	// After an error too: what was not answered may have been done.
 	if _, unlifted := setReadOnly(ctx, server, organization, false); unlifted != nil {
 		return round, &fault.Error{Code: fault.CodeOf(unlifted), What: "organization " + organization + " may be left at read only: " + unlifted.Error(),
-			Hint: "see: grantkeeper organization policy show " + organization}
+			Hint: "see: grantkeeper organization policy show " + organization, Left: true}
 	}
 	if err != nil {
 		return round, err

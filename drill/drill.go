@@ -88,8 +88,7 @@ func Run(ctx context.Context, o Options, server *remote.Server, stdout io.Writer
 		return fault.CannotOpen("see that it runs: grantkeeper demo --steps 1-2", "%s: %v", d.Base, err)
 	}
 	if err := d.BeginDrill(ctx); err != nil {
-		_ = d.EndDrill(ctx) // it may be there; what is told is why it may not
-		return err
+		return d.EndDrill(ctx, err) // it may be there
 	}
 	report := Report{OK: true}
 	var failed error
@@ -104,10 +103,7 @@ func Run(ctx context.Context, o Options, server *remote.Server, stdout io.Writer
 			o.tellRound(stdout, round, n)
 		}
 	}
-	if err := d.EndDrill(ctx); failed == nil {
-		failed = err
-	}
-	if failed != nil {
+	if failed = d.EndDrill(ctx, failed); failed != nil {
 		return failed
 	}
 	return o.tell(stdout, report)

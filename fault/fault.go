@@ -26,6 +26,7 @@ type Error struct {
 	Code int // one of the above, never 0
 	What string
 	Hint string // "" is none
+	Left bool   // it says what stays behind: whoever has ended the program is told of it too
 }
 
 func (e *Error) Error() string { return e.What }
@@ -69,17 +70,17 @@ func Join(errs []error) error {
 
 // BadConfig is an Error with code Config.
 func BadConfig(hint, format string, args ...any) error {
-	return &Error{Config, fmt.Sprintf(format, args...), hint}
+	return &Error{Code: Config, What: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // WrongUse is an Error with code Use.
 func WrongUse(hint, format string, args ...any) error {
-	return &Error{Use, fmt.Sprintf(format, args...), hint}
+	return &Error{Code: Use, What: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // CannotOpen is an Error with code Reach.
 func CannotOpen(hint, format string, args ...any) error {
-	return &Error{Reach, fmt.Sprintf(format, args...), hint}
+	return &Error{Code: Reach, What: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // CodeOf gives the exit code of an error: 0 of none, Failed of one that has none.
@@ -96,5 +97,5 @@ func CodeOf(err error) int {
 
 // AlreadyThere refuses to write over a file.
 func AlreadyThere(name string) error {
-	return &Error{State, name + " is there already, nothing was written", "choose another name"}
+	return &Error{Code: State, What: name + " is there already, nothing was written", Hint: "choose another name"}
 }

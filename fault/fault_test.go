@@ -17,7 +17,7 @@ func TestJoin(t *testing.T) {
 	}
 	err := Join([]error{a, Join([]error{b, c})})
 	var first *Error
-	if !errors.As(err, &first) || err.Error() != "a is wrong; b is wrong; c is wrong" || *first != (Error{Config, "a is wrong", "do a"}) {
+	if !errors.As(err, &first) || err.Error() != "a is wrong; b is wrong; c is wrong" || *first != (Error{Code: Config, What: "a is wrong", Hint: "do a"}) {
 		t.Errorf("of three: %v, %+v", err, first)
 	}
 	if other := errors.New("other"); Join([]error{a, other}) != other {

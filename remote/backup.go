@@ -53,7 +53,7 @@ func (c *Server) BackUp(ctx context.Context, name string, packed bool, reason st
 	// Whatever becomes of ctx: the backup is there, and a second one under this name is refused.
 	if err := c.Do(context.WithoutCancel(ctx), http.MethodPost, "/v1/backup", nil, body, &struct{}{}); err != nil {
 		return 0, 0, &fault.Error{Code: fault.CodeOf(err), What: name + " is a whole backup, of which the server may not know: " + err.Error(),
-			Hint: "keep it; what warns of old backups may go on until the next one"}
+			Hint: "keep it; what warns of old backups may go on until the next one", Left: true}
 	}
 	return at, info.Size(), nil
 }

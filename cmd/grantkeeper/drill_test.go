@@ -272,6 +272,64 @@ func TestDrillOfAConfiguration(t *testing.T) {
 	}
 }
 
+// What a drill cannot undo is told, also to who has ended it.
+func TestDrillThatLeavesSomething(t *testing.T) {
+	t.Parallel()
+	dev := startDev(t, devserver.Options{})
+	to, err := url.Parse(dev.Server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := url.Parse(dev.Operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forgetful := httptest.NewServer(&httputil.ReverseProxy{ // never refuses, so the round goes on
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
+		ModifyResponse: func(a *http.Response) error {
+			body, err := io.ReadAll(a.Body)
+			body = bytes.ReplaceAll(body, []byte(`"access":"read"`), []byte(`"access":"change"`))
+			a.Body, a.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+			a.Header.Del("Content-Length")
+			return err
+		},
+	})
+	defer forgetful.Close()
+	var gone atomic.Bool
+	through := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }}
+	operators := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if gone.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		through.ServeHTTP(w, r)
+	}))
+	defer operators.Close()
+	c := command(t, "drill", "--lower", "--base-url", dev.Server, "--node", dev.Server, "--node", forgetful.URL, "--timeout", "1m", "--operator", operators.URL)
+	var said bytes.Buffer
+	c.Stderr = &said
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); !dev.readOnly(t); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the drill does not begin")
+		}
+	}
+	gone.Store(true)
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait() // the code says it
+	for _, want := range []string{"terminated; ", "organization nordlys may be left at read only", "client " + client.DrillID, "may be left: ", "grantkeeper client delete " + client.DrillID} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("it does not say %q: %s", want, &said)
+		}
+	}
+	if code := c.ProcessState.ExitCode(); code != 143 || !dev.readOnly(t) || !dev.drilling(t) {
+		t.Errorf("exit code %d, its client is left %v, the ceiling is low %v", code, dev.drilling(t), dev.readOnly(t))
+	}
+}
+
 // What a drill was about to do when it was ended is not done after it has undone that: a change
 // that is cut off on its way would arrive when all is over.
 func TestDrillThatIsEndedWhileItChanges(t *testing.T) {
