@@ -2,11 +2,14 @@ package store
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 // A code that is exchanged while approvals are looked for, at whatever moment,
@@ -53,6 +56,30 @@ func TestEndMatchingBesideAnExchange(t *testing.T) {
 		if h.accepts(t, id) {
 			t.Errorf("exchanged at %d: it lives on", moment)
 		}
+	}
+}
+
+// What ended before nobody waited any more is in the journal, as what was asked for.
+func TestEndMatchingThatIsCutOff(t *testing.T) {
+	const all = 150 // more than a batch
+	h := furnished(t)
+	for n := range all {
+		h.live(t, h.answer(byte(n)))
+	}
+	left := func() int {
+		n, err := h.db.Engine.Live(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	ended, err := h.EndMatching(gone{ctx, func() bool { return left() < all }}, ApprovalFilter{Client: "quill"}, approval.RevokedByOperator, false, Act{Actor: "operator", Reason: "stolen"})
+	if !errors.Is(err, context.Canceled) || ended == 0 || ended == all || left() != all-ended {
+		t.Errorf("%d ended, %v, %d are left", ended, err, left())
+	}
+	entries, _, err := h.Events(ctx, EventFilter{Kinds: []journal.Kind{journal.OperatorChanged}})
+	if err != nil || len(entries) != 1 || entries[0].Reason != "stolen" || entries[0].Client != "quill" || entries[0].Detail != fmt.Sprint(ended, " approvals revoked, then broken off") {
+		t.Errorf("journal: %+v, %v", entries, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -261,9 +262,14 @@ func TestDeleteUnapproved(t *testing.T) {
 		t.Errorf("of a batch that is stale: %d, %v", n, err)
 	}
 	before := h.db.Memory.Waiting.Clients
+	cut := gone{ctx, func() bool { return h.db.Memory.Waiting.Clients < before }}
+	some, _, err := h.DeleteUnapproved(cut, UnapprovedFilter{Network: network("2001:db8:2::/48"), Until: hour}, false, Act{Actor: "operator", Reason: "cut off"})
+	if !errors.Is(err, context.Canceled) || some != query.Batch {
+		t.Errorf("cut off: %d, %v", some, err)
+	}
 	n, _, err := h.DeleteUnapproved(ctx, UnapprovedFilter{Network: network("2001:db8:2::/48"), Until: hour}, false, Act{Actor: "operator", Reason: "a flood"})
-	if err != nil || n != 2*query.Batch+3 || h.db.Memory.Waiting.Clients != before-n {
-		t.Errorf("deleted %d, %v; %d wait, and before it %d", n, err, h.db.Memory.Waiting.Clients, before)
+	if err != nil || n+some != 2*query.Batch+3 || h.db.Memory.Waiting.Clients != before-n-some {
+		t.Errorf("deleted %d and %d, %v; %d wait, and before it %d", some, n, err, h.db.Memory.Waiting.Clients, before)
 	}
 	for id, want := range map[string]ClientState{
 		"flood0": ClientUnknown, "wide": ClientUnknown, "approved": ClientEnabled, "disabled": ClientDisabled,
@@ -274,11 +280,25 @@ func TestDeleteUnapproved(t *testing.T) {
 		}
 	}
 	entries, _, err := h.Events(ctx, EventFilter{Kinds: []journal.Kind{"operator_changed"}})
-	if err != nil || len(entries) != 1 || entries[0].Reason != "a flood" ||
-		!strings.HasPrefix(entries[0].Detail, fmt.Sprintf("%d clients deleted that nobody had approved: of 2001:db8:2::/48, until ", n)) {
+	if err != nil || len(entries) != 2 || entries[0].Reason != "a flood" ||
+		!strings.HasPrefix(entries[0].Detail, fmt.Sprintf("%d clients deleted that nobody had approved: of 2001:db8:2::/48, until ", n)) ||
+		entries[1].Reason != "cut off" || !strings.HasPrefix(entries[1].Detail, fmt.Sprint(some, " clients deleted ")) || !strings.HasSuffix(entries[1].Detail, ", then broken off") {
 		t.Errorf("journal: %+v, %v", entries, err)
 	}
 	h.same(t, "after deleting")
+}
+
+// gone is the context of somebody who stops waiting once something is so.
+type gone struct {
+	context.Context
+	when func() bool
+}
+
+func (g gone) Err() error {
+	if g.when() {
+		return context.Canceled
+	}
+	return g.Context.Err()
 }
 
 // What waits for its first approval grows by its document no farther than one more client

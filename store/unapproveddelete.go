@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/store/query"
 )
@@ -30,25 +29,23 @@ type NetworkClients struct {
 // DeleteUnapproved deletes the clients that match, have registered themselves,
 // are not disabled, and that nobody has approved, and counts them; a dry run
 // counts alone. It also gives the networks that registered most of those that
-// matched, ten at most. It goes by batches: what it has deleted stays so when
-// it fails.
+// matched, ten at most. It goes by batches: what it has deleted stays so, and is
+// journaled, when it fails or nobody waits for it any more.
 func (s *Store) DeleteUnapproved(ctx context.Context, f UnapprovedFilter, dry bool, act Act) (deleted int, most []NetworkClients, err error) {
 	ids, most, err := s.unapproved(ctx, f)
 	if err != nil || dry {
 		return len(ids), most, err
 	}
 	for batch := range slices.Chunk(ids, query.Batch) {
-		n, err := s.forgetUnapproved(batch)
-		if deleted += n; err != nil {
-			return deleted, most, err
-		}
-		if ctx.Err() != nil {
-			return deleted, most, ctx.Err()
+		var n int
+		n, err = s.forgetUnapproved(batch)
+		deleted += n
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			break
 		}
 	}
-	return deleted, most, s.change(func(tx *Tx) error {
-		return tx.Journal(Event{Kind: journal.OperatorChanged, Detail: fmt.Sprintf("%d clients deleted that nobody had approved: %s", deleted, f)}.By(act))
-	})
+	return deleted, most, s.db.JournalMany(deleted, err,
+		Event{Detail: fmt.Sprintf("%d clients deleted that nobody had approved: %s", deleted, f)}.By(act))
 }
 
 // forgetUnapproved deletes those that are still as they were found.

@@ -1,12 +1,12 @@
 package approvals
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
 	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/store/query"
 )
@@ -79,25 +79,22 @@ const endBatch = 100
 
 // EndMatching ends every approval that has not ended and matches the filter,
 // and counts them; a dry run counts alone. It goes by batches: what it has
-// ended stays so when it fails.
+// ended stays so, and is journaled, when it fails or nobody waits for it any more.
 func (s *ApprovalStore) EndMatching(ctx context.Context, f ApprovalFilter, why approval.Reason, dry bool, act engine.Act) (ended int, err error) {
 	ids, err := s.unendedIDs(ctx, f)
 	if err != nil || dry {
 		return len(ids), err
 	}
 	for batch := range slices.Chunk(ids, endBatch) {
-		n, err := s.MoveBatch(batch, approval.End(why, s.db.Now()), act)
-		if ended += n; err != nil {
-			return ended, err
-		}
-		if ctx.Err() != nil {
-			return ended, ctx.Err()
+		var n int
+		n, err = s.MoveBatch(batch, approval.End(why, s.db.Now()), act)
+		ended += n
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			break
 		}
 	}
-	return ended, s.db.Change(func(tx *engine.Tx) error {
-		return tx.Journal(engine.Event{Kind: journal.OperatorChanged, Client: f.Client, Person: f.Person, Organization: f.Organization,
-			Detail: fmt.Sprintf("%d approvals revoked", ended)}.By(act))
-	})
+	return ended, s.db.JournalMany(ended, err, engine.Event{Client: f.Client, Person: f.Person, Organization: f.Organization,
+		Detail: fmt.Sprintf("%d approvals revoked", ended)}.By(act))
 }
 
 func (s *ApprovalStore) unendedIDs(ctx context.Context, f ApprovalFilter) (ids []approval.ID, err error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/grantkeeper/grantkeeper/facts"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
@@ -54,4 +55,17 @@ func (tx *Tx) IsAdmin(personID, organizationID string) error {
 		return fmt.Errorf("admin right: %w", ErrNotAllowed)
 	}
 	return nil
+}
+
+// JournalMany journals what an operator did to so many by batches, and gives the error that
+// broke it off; nil is none. Where one broke it off before the first, nothing was done.
+func (h Handle) JournalMany(n int, broken error, e Event) error {
+	if broken != nil && n == 0 {
+		return broken
+	}
+	e.Kind = journal.OperatorChanged
+	if broken != nil {
+		e.Detail += ", then broken off"
+	}
+	return errors.Join(broken, h.Change(func(tx *Tx) error { return tx.Journal(e) }))
 }
