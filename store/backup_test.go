@@ -550,7 +550,7 @@ func TestSettleRestored(t *testing.T) {
 	}
 	h.revivable(t)
 	h.revived(t, 1)
-	ended, err := h.SettleRestored(ctx, Act{Actor: "operator", Reason: "disk failed"})
+	ended, err := h.SettleRestored(gone{ctx, func() bool { return !h.accepts(t, one) }}, Act{Actor: "operator", Reason: "disk failed"})
 	if ended != 2 || err != nil || h.accepts(t, one) || h.accepts(t, other) {
 		t.Errorf("ended %d, %v", ended, err)
 	}

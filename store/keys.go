@@ -168,7 +168,8 @@ func (s *Store) RotateKeys(ctx context.Context, act Act, kept func(*token.Key) e
 
 // RetireKey ends the approvals whose current refresh token the key sealed, and
 // takes it out of use for good: what it sealed opens no more. It gives how
-// many ended. ErrNotFound: there is no such key. ErrNotAllowed: it seals.
+// many ended, and does all of it, whoever waits: a key that leaked is not left in use.
+// ErrNotFound: there is no such key. ErrNotAllowed: it seals.
 func (s *Store) RetireKey(ctx context.Context, number int, act Act) (ended int, err error) {
 	keys, err := s.Keys(ctx)
 	if err != nil {
@@ -183,7 +184,7 @@ func (s *Store) RetireKey(ctx context.Context, number int, act Act) (ended int, 
 	case keys[at].Seals:
 		return 0, fmt.Errorf("key %d seals: %w", number, ErrNotAllowed)
 	}
-	if ended, err = s.endSealedBy(ctx, number, act); err != nil {
+	if ended, err = s.endSealedBy(context.WithoutCancel(ctx), number, act); err != nil {
 		return ended, err
 	}
 	return ended, s.changeFacts(func(tx *Tx) error {

@@ -83,7 +83,7 @@ func TestKeysFromAddToRetire(t *testing.T) {
 	if _, err := h.RetireKey(ctx, 7, act); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a key that there is not: %v", err)
 	}
-	ended, err := h.RetireKey(ctx, 1, act)
+	ended, err := h.RetireKey(goneAtAll{gone{ctx, func() bool { return !h.accepts(t, ends) }}}, 1, act)
 	if ended != 1 || err != nil || !h.accepts(t, lives) || h.accepts(t, ends) {
 		t.Errorf("ended %d, %v; refreshed: %v, not refreshed: %v", ended, err, h.accepts(t, lives), h.accepts(t, ends))
 	}

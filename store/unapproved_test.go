@@ -301,6 +301,18 @@ func (g gone) Err() error {
 	return g.Context.Err()
 }
 
+// goneAtAll is the same for statements too.
+type goneAtAll struct{ gone }
+
+func (g goneAtAll) Done() <-chan struct{} {
+	if g.when() {
+		done := make(chan struct{})
+		close(done)
+		return done
+	}
+	return g.Context.Done()
+}
+
 // What waits for its first approval grows by its document no farther than one more client
 // would have room.
 func TestDocumentsGrowWithinTheBounds(t *testing.T) {

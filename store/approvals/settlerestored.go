@@ -9,8 +9,10 @@ import (
 )
 
 // SettleRestored does, on a database that was restored by its own means, what
-// Restore does: it ends all that could live again, and journals that.
+// Restore does: it ends all that could live again, and journals that. It does all of it, whoever
+// waits: half of it is as if nothing had been done.
 func (s *ApprovalStore) SettleRestored(ctx context.Context, act engine.Act) (ended int, err error) {
+	ctx = context.WithoutCancel(ctx)
 	if err := s.db.ChangeFacts(func(tx *engine.Tx) error { return engine.NoteRestored(tx.Exec, tx.Env.Now()) }); err != nil {
 		return 0, err
 	}
