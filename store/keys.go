@@ -76,6 +76,7 @@ func (s *Store) AddKeys(ctx context.Context, keys []*token.Key, act Act) (added 
 	}
 	err = s.changeFacts(func(tx *Tx) error {
 		var taken []*token.Key
+		added = nil // PostgreSQL may have this done again
 		for _, k := range fresh {
 			known, retired, err := tx.KnownKey(k)
 			if err != nil {

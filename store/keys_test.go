@@ -47,6 +47,24 @@ func (h house) refreshNow(id approval.ID, generation int64) (approval.Verdict, e
 	return v, err
 }
 
+// Keys whose change is made a second time are added once.
+func TestAddKeysThatIsRepeated(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := furnished(t)
+	if _, err := h.db.Reader.ExecContext(ctx, `
+		CREATE SEQUENCE tried;
+		CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$
+			BEGIN IF nextval('tried') = 1 THEN RAISE SQLSTATE '40001'; END IF; RETURN NEW; END $$;
+		CREATE TRIGGER conflict BEFORE INSERT ON meta FOR EACH ROW EXECUTE FUNCTION conflict()`); err != nil {
+		t.Fatal(err)
+	}
+	if added, err := h.AddKeys(ctx, []*token.Key{key(1, 1), key(2, 2)}, Act{}); err != nil || fmt.Sprint(added) != "[2]" {
+		t.Errorf("added %v, %v", added, err)
+	}
+}
+
 // A key is added, seals, and the one before retires: the approvals that were
 // refreshed meanwhile live, those whose current token it sealed end (decision
 // T11).
