@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"database/sql"
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/directory"
+	"github.com/grantkeeper/grantkeeper/store/sqlite"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -393,6 +396,59 @@ func TestNotADatabase(t *testing.T) {
 	}
 	if _, err := Inspect(context.Background(), filepath.Join(t.TempDir(), "none.db")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
+	}
+}
+
+// What a restore that was killed has left changes nothing of the next one's, which may be of
+// another backup.
+func TestRestoreAfterOneThatWasKilled(t *testing.T) {
+	if !embedded() {
+		return
+	}
+	h := furnished(t)
+	h.live(t, h.answer(1))
+	first := h.backup(t)
+	var lives []approval.ID
+	for n := range 200 {
+		lives = append(lives, h.live(t, h.answer(byte(n+2))))
+	}
+	second := h.backup(t)
+	to := filepath.Join(t.TempDir(), "restored.db")
+	killed := filepath.Join(t.TempDir(), "killed.db")
+	copied := func(from, to string) {
+		t.Helper()
+		text, err := os.ReadFile(from)
+		done(t, err)
+		done(t, os.WriteFile(to, text, 0o600))
+	}
+	copied(first, killed)
+	db, err := sql.Open("sqlite3", sqlite.FileURL(killed, url.Values{"_txlock": {"immediate"}, "_pragma": {"journal_mode(delete)", "synchronous(full)", "cache_size(1)"}}))
+	done(t, err)
+	defer db.Close()
+	tx, err := db.Begin()
+	done(t, err)
+	defer tx.Rollback()
+	for _, text := range []string{`UPDATE approval SET phase = 2`, `UPDATE meta SET value = 'x' || value`, `UPDATE person SET name = 'x'`, `UPDATE journal SET detail = 'x'`} {
+		_, err = tx.Exec(text)
+		done(t, err)
+	}
+	copied(killed, to+".restoring")
+	copied(killed+"-journal", to+".restoring-journal")
+	out, err := Restore(ctx, RestoreOptions{From: second, To: to, Ring: h.ring, KeepApprovals: true, Now: h.Now()})
+	if err != nil || out.Approvals != 201 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if left, err := filepath.Glob(to + ".restoring*"); len(left) > 0 || err != nil {
+		t.Errorf("left: %q, %v", left, err)
+	}
+	after := open(t, to, h.clock)
+	for _, id := range lives {
+		if !after.accepts(t, id) {
+			t.Fatalf("%s is lost", id)
+		}
+	}
+	if whole, err := after.Integrity(ctx); !whole || err != nil {
+		t.Errorf("damaged: %v", err)
 	}
 }
 

@@ -150,8 +150,10 @@ func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 		}
 	}
 	part := o.To + ".restoring"
-	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Restored{}, fmt.Errorf("database: %w", err)
+	for _, left := range []string{part, part + "-journal"} { // by one that was killed: SQLite would put what the journal says into this one
+		if err := os.Remove(left); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return Restored{}, fmt.Errorf("database: %w", err)
+		}
 	}
 	out, err := o.prepare(ctx, part)
 	if err == nil {
