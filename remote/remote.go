@@ -54,6 +54,10 @@ type Server struct {
 	HTTP     *http.Client
 }
 
+// AnswersWithin is how long a server has for an answer, but where it is asked as a Patient one.
+// A test has less.
+var AnswersWithin = 30 * time.Second
+
 // Connect finds the listener and the password. A password that the
 // configuration names goes to the configured listener and to this machine,
 // nowhere else; where dev answers on this machine, it is dev's own, which
@@ -65,7 +69,7 @@ func (o At) Connect(ctx context.Context, configFile string, environ []string) (*
 		return nil, err
 	}
 	c := &Server{Base: base, HTTP: &http.Client{
-		Timeout:       30 * time.Second,
+		Timeout:       AnswersWithin,
 		Transport:     &http.Transport{DisableKeepAlives: true}, // and no proxy: the password is for the listener alone
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

@@ -127,6 +127,7 @@ func wouldEnd(ctx context.Context, server *remote.Server, w which) (string, erro
 
 func (g *global) revokeMany(c *cobra.Command, o *serverChange, w which) error {
 	return g.withServer(c, o.At, func(ctx context.Context, server *remote.Server) (err error) {
+		server = server.Patient() // the server ends no more of them once nobody waits
 		for kind, at := range map[string]*string{"client": &w.client, "person": &w.person, "organization": &w.organization} {
 			if *at, err = server.Whole(ctx, kind, *at); err != nil {
 				return err

@@ -79,6 +79,7 @@ It says which networks most of them came from.`,
 func (g *global) deleteUnapproved(c *cobra.Command, o *serverChange, u unapproved) error {
 	const path = "/v1/clients/delete"
 	return g.withServer(c, o.At, func(ctx context.Context, server *remote.Server) error {
+		server = server.Patient() // the server deletes no more of them once nobody waits
 		if !u.dry && !o.yes {
 			count := u
 			count.dry = true

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -8,9 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/devserver"
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/remote"
 )
 
 func TestInitRefusesDatabases(t *testing.T) {
@@ -92,4 +96,30 @@ func TestBackupWithoutRoom(t *testing.T) {
 	}
 	defer os.Rename(dir+"-away", dir)
 	s.refuses(4, "the copy beside the database could not be made", "", "backup", "create", filepath.Join(t.TempDir(), "b.db"))
+}
+
+// Where many are changed a server may take longer than for one: whoever gives up has it stop
+// half-way, and does not know what has become of the rest. Not in parallel, since others have
+// less time meanwhile.
+func TestManyTakeTheirTime(t *testing.T) {
+	within := remote.AnswersWithin
+	remote.AnswersWithin = time.Second
+	defer func() { remote.AnswersWithin = within }()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.Method != http.MethodGet {
+			time.Sleep(remote.AnswersWithin * 3 / 2)
+		}
+		fmt.Fprint(w, `{"id":"x","items":[],"counts":{}}`)
+	}))
+	defer server.Close()
+	password := write(t, "password", "a long password\n", 0o600)
+	for _, args := range [][]string{
+		{"approval", "revoke", "--unused-for", "90d", "--yes"}, {"client", "delete-unapproved", "--since", "24h", "--yes"},
+	} {
+		var out, errs bytes.Buffer
+		if code := runOn(strings.NewReader(""), append(args, "--operator", server.URL, "--password-file", password), &out, &errs); code != 0 {
+			t.Errorf("%v: %d %s", args, code, &errs)
+		}
+	}
 }
