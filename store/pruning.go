@@ -66,7 +66,7 @@ func (tx *Tx) removeOwners(p *directory.Plan) error {
 	if err := query.ExecEach(tx.Tx, query.Builder{Text: `DELETE FROM session`}, "person", people); err != nil {
 		return err
 	}
-	if err := query.ExecEach(tx.Tx, query.Builder{Text: `DELETE FROM attempt`}, "person", people); err != nil {
+	if err := query.ExecEach(tx.Tx, query.Builder{Text: `DELETE FROM attempt`, Conditions: []string{"person <> ''"}}, "person", people); err != nil {
 		return err
 	}
 	if err := records.Removed(tx.Tx, people); err != nil {

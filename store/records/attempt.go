@@ -107,10 +107,11 @@ func (f AttemptFilter) narrow(q *query.Builder, now int64) {
 		q.Where("id >= ", query.IDAt(f.Since-1))
 	}
 	q.Equals("client", f.Client)
-	q.Equals("host", f.Host)
-	q.Equals("person", f.Person)
-	q.Equals("approval", f.Approval)
-	q.Equals("organization", f.Organization)
+	for _, of := range [][2]string{{"host", f.Host}, {"person", f.Person}, {"approval", f.Approval}, {"organization", f.Organization}} {
+		if q.Equals(of[0], of[1]); of[1] != "" {
+			q.Conditions = append(q.Conditions, of[0]+" <> ''") // as the index says
+		}
+	}
 	if f.Result != "" {
 		q.Args = append(q.Args, now, string(f.Result))
 		q.Conditions = append(q.Conditions, fmt.Sprintf(`CASE WHEN due > 0 AND due <= $%d THEN later_result ELSE result END = $%d`, len(q.Args)-1, len(q.Args)))

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // anyAttempts are what doors might have seen of a few machines, clients and people, of which
@@ -115,6 +117,25 @@ func BenchmarkAttemptsOfExchanges(b *testing.B) {
 	for b.Loop() {
 		if err := h.AddAttempts(ctx, some(), nil); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// Lists of attempts go along the index of what they are asked for: there may be 100,000.
+func TestAttemptsAlongTheirIndexes(t *testing.T) {
+	if !embedded() { // whose plans depend on how many there are
+		return
+	}
+	h := furnished(t)
+	for want, f := range map[string]store.AttemptFilter{
+		"attempt_person": {Person: "ada"}, "attempt_host": {Host: "assistant.example"}, "attempt_approval": {Approval: "a"},
+		"attempt_organization": {Organization: "nordlys"}, "attempt_client": {Client: "quill"},
+	} {
+		text, args := f.Listed()
+		rows, err := h.Handle().Reader.QueryContext(ctx, `EXPLAIN QUERY PLAN `+text, args...)
+		plan, err := engine.ListOf(rows, err, func(r engine.Scanner, step *string) error { return r.Scan(new(int), new(int), new(int), step) })
+		if err != nil || !slices.ContainsFunc(plan, func(step string) bool { return strings.Contains(step, " USING INDEX "+want+" (") }) {
+			t.Errorf("%+v: %q, %v", f, plan, err)
 		}
 	}
 }

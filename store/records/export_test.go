@@ -54,6 +54,13 @@ func (s *Records) EventsTo(ctx context.Context, f EventFilter, way query.Builder
 	return s.eventsTo(ctx, f, way, edge)
 }
 
+// Listed is the statement that lists attempts.
+func (f AttemptFilter) Listed() (text string, args []any) {
+	q := query.Builder{Text: selectAttempt}
+	f.narrow(&q, 0)
+	return q.Page("id DESC", 50), q.Args
+}
+
 // Kill has a recorder end as its process would: what waits is gone.
 func (r *Recorder) Kill() {
 	r.writing.Lock()
