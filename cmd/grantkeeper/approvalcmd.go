@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -177,6 +178,9 @@ func (g *global) revokeEach(c *cobra.Command, o *serverChange, ids []string, dry
 			}
 			var object map[string]any
 			if err := server.Do(ctx, http.MethodPost, "/v1/approvals/"+id+"/revoke", url.Values{}, o.because(nil), &object); err != nil {
+				if at, ok := errors.AsType[*fault.Error](err); ok && i > 0 {
+					return &fault.Error{Code: at.Code, What: fmt.Sprintf("%s ended, then: %s", terminal.Plural(i, "approval"), at.What), Hint: at.Hint}
+				}
 				return err
 			}
 			items[i] = object

@@ -123,3 +123,21 @@ func TestManyTakeTheirTime(t *testing.T) {
 		}
 	}
 }
+
+// Where the answer to the second of several is lost, it is told that the first has ended.
+func TestRevokeEachIsToldOf(t *testing.T) {
+	t.Parallel()
+	first, second := strings.Repeat("1", 32), strings.Repeat("2", 32)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/approvals/"+second+"/revoke" {
+			panic(http.ErrAbortHandler)
+		}
+		fmt.Fprint(w, `{"id":"x"}`)
+	}))
+	defer server.Close()
+	password := write(t, "password", "a long password\n", 0o600)
+	_, stderr, code := ran(t, "approval", "revoke", first, second, "--yes", "--operator", server.URL, "--password-file", password)
+	if code != fault.Reach || !strings.Contains(stderr, "1 approval ended, then: "+server.URL+" broke off its answer, and may have done") {
+		t.Errorf("%d %s", code, stderr)
+	}
+}
