@@ -107,10 +107,17 @@ func (f AttemptFilter) narrow(q *query.Builder, now int64) {
 		q.Where("id >= ", query.IDAt(f.Since-1))
 	}
 	q.Equals("client", f.Client)
-	for _, of := range [][2]string{{"host", f.Host}, {"person", f.Person}, {"approval", f.Approval}, {"organization", f.Organization}} {
-		if q.Equals(of[0], of[1]); of[1] != "" {
-			q.Conditions = append(q.Conditions, of[0]+" <> ''") // as the index says
-		}
+	if q.Equals("host", f.Host); f.Host != "" {
+		q.Conditions = append(q.Conditions, "host <> ''") // as the index says
+	}
+	if q.Equals("person", f.Person); f.Person != "" {
+		q.Conditions = append(q.Conditions, "person <> ''")
+	}
+	if q.Equals("approval", f.Approval); f.Approval != "" {
+		q.Conditions = append(q.Conditions, "approval <> ''")
+	}
+	if q.Equals("organization", f.Organization); f.Organization != "" {
+		q.Conditions = append(q.Conditions, "organization <> ''")
 	}
 	if f.Result != "" {
 		q.Args = append(q.Args, now, string(f.Result))
