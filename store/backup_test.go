@@ -288,16 +288,22 @@ func TestBackupFileCleansUp(t *testing.T) {
 		return
 	}
 	h := furnished(t)
-	left := h.BackupFile()
-	others := []string{h.path + ".backup-before-upgrade", h.path + ".backup-2026-11"}
-	for _, name := range append(others, left) {
+	left := []string{h.BackupFile()}
+	left = append(left, left[0]+"-journal", left[0]+"-wal", left[0]+"-shm")
+	others := []string{h.path + ".backup-before-upgrade", h.path + ".backup-2026-11", h.path + ".backup-2026-journal", left[0] + "-mine"}
+	for _, name := range slices.Concat(others, left) {
 		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	name := h.BackupFile()
-	if _, err := os.Stat(left); err == nil || filepath.Dir(name) != filepath.Dir(h.path) {
-		t.Errorf("%s is there still, or %s is elsewhere", left, name)
+	if filepath.Dir(name) != filepath.Dir(h.path) {
+		t.Errorf("%s is elsewhere", name)
+	}
+	for _, name := range left {
+		if _, err := os.Stat(name); err == nil {
+			t.Errorf("%s is there still", name)
+		}
 	}
 	for _, name := range others {
 		if _, err := os.Stat(name); err != nil {

@@ -61,8 +61,9 @@ func copyDatabase(ctx context.Context, db *sql.DB, path string, taken func() tim
 	return nil
 }
 
-// leftBackup is how the names of BackupFile go on, behind the database's: no other is removed.
-var leftBackup = regexp.MustCompile(`^\.backup-[0-9]+-[0-9]{19}$`)
+// leftBackup is how the names of BackupFile go on, behind the database's, and what SQLite puts
+// beside them: no other is removed.
+var leftBackup = regexp.MustCompile(`^\.backup-[0-9]+-[0-9]{19}(-journal|-wal|-shm)?$`)
 
 // BackupFile is beside the database.
 func (e *Engine) BackupFile() string {
