@@ -330,8 +330,13 @@ func TestUpstreamStreams(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(2200 * time.Millisecond) // silence beyond the timeouts
-				if n < 3 {
-					next <- true
+				if n == 3 {
+					break
+				}
+				select {
+				case next <- true:
+				case <-gone:
+					t.Fatalf("the stream is cut off behind after %d pieces", n)
 				}
 			}
 			a.Body.Close() // and its end is felt behind
