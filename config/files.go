@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"github.com/grantkeeper/grantkeeper/fault"
@@ -91,8 +92,8 @@ func ReadKeyPair(certificate, key string) (tls.Certificate, error) {
 	return tls.X509KeyPair(chain, secret)
 }
 
-// WriteNew writes a file that must not exist yet. Where that fails there is none: an empty
-// one would be taken for one that was made.
+// WriteNew writes a file that must not exist yet, and is there for good when it returns. Where that
+// fails there is none: an empty one would be taken for one that was made.
 func WriteNew(name string, mode fs.FileMode, content []byte) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -103,8 +104,21 @@ func WriteNew(name string, mode fs.FileMode, content []byte) error {
 	}
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		os.Remove(name)
+		return err
 	}
-	return err
+	SyncFolder(filepath.Dir(name))
+	return nil
+}
+
+// SyncFolder has what was put into a folder stay there when the power fails: a key that has sealed
+// tokens is not to be gone with it. Where folders cannot be synchronized it stays without.
+func SyncFolder(name string) { syncFolder(name) }
+
+var syncFolder = func(name string) {
+	if f, err := os.Open(name); err == nil {
+		_ = f.Sync()
+		_ = f.Close()
+	}
 }
 
 // Replace puts a file in the place of the one that is there, if any: that one, or the whole
@@ -121,6 +135,7 @@ func writeBeside(name string, mode fs.FileMode, content []byte, put func(part, n
 	if err == nil {
 		err = put(part, name)
 		os.Remove(part) // unless it is in its place
+		SyncFolder(filepath.Dir(name))
 	}
 	return err
 }

@@ -148,3 +148,42 @@ func TestReplace(t *testing.T) {
 		t.Errorf("on a full disk %q is left, %v", text, err)
 	}
 }
+
+// What is written is in its folder for good: its name is brought to the disk once the whole file has it.
+func TestFilesOutliveThePower(t *testing.T) {
+	defer func(was func(string)) { syncFolder = was }(syncFolder)
+	dir := t.TempDir()
+	for name, put := range map[string]func(name string) error{
+		"new":    func(name string) error { return WriteNew(name, 0o600, []byte("text")) },
+		"anew":   func(name string) error { return Replace(name, 0o600, []byte("text")) },
+		"key":    func(name string) error { _, err := MakeKeys(name, 1); return err },
+		"second": func(name string) error { return replaceFile(name, []byte("text")) },
+	} {
+		at, synced := filepath.Join(dir, name), ""
+		if name == "second" {
+			if _, err := MakeKeys(at, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		syncFolder = func(folder string) {
+			all, err := os.ReadDir(folder)
+			if err != nil {
+				t.Error(err)
+			}
+			synced = folder
+			for _, f := range all {
+				synced += " " + f.Name()
+			}
+			text, _ := os.ReadFile(at)
+			synced += " " + string(text)
+		}
+		if err := put(at); err != nil {
+			t.Error(name, err)
+		}
+		text, err := os.ReadFile(at)
+		if want := dir + " " + name + " " + string(text); err != nil || synced != want || len(text) == 0 {
+			t.Errorf("%s: last was synchronized %q, want %q, %v", name, synced, want, err)
+		}
+		os.Remove(at)
+	}
+}
