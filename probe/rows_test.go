@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -387,6 +388,7 @@ func TestEachFaultHasItsRow(t *testing.T) {
 		{"too many registrations", answered("register-https", Answer{Status: 429}), "register.https none, begin.* none, begin.port ok", ""},
 		{"no registration there", answered("register-https", Answer{Status: 404}), "register.https fail, begin.* none, begin.port ok", ""},
 		{"registration does not answer", answered("register-https", Answer{Error: Slow}), "register.https fail, begin.* none, begin.port ok, register.left note", ""},
+		{"registered with several choices", answered("register-https", Answer{Status: 300}), "register.https fail, begin.* none, begin.port ok", ""},
 		{"refused at length", answered("register-https", Answer{Status: 400, Error: Large}), "register.https fail, begin.* none, begin.port ok", ""},
 		{"registered with 200", changed("register-https", func(a *Answer) { a.Status = 200 }), "register.status warn", ""},
 		{"registered as text", changed("register-loopback", func(a *Answer) { a.Type = "text/plain" }), "register.status warn", ""},
@@ -611,4 +613,31 @@ func wanted(list string) (all []string) {
 		}
 	}
 	return all
+}
+
+// What has to be waited for is named by its step.
+func TestWhatRegisters(t *testing.T) {
+	for step, want := range map[string]bool{"register-https": true, "register-loopback": true, "unregister-https": false, "begin": false} {
+		if (Request{Step: step}).Registers() != want {
+			t.Errorf("%s: %t", step, !want)
+		}
+	}
+}
+
+// Of two clients one is left, and nobody knows of the other: both are told.
+func TestOneIsLeftAndOneIsLost(t *testing.T) {
+	const lost = "the answer to a registration was lost, so that a client may be there whose ID nobody was told"
+	for also, want := range map[string]string{"": "registered and not deleted, as the server has no way or refused it: ID", "register-https": "registered and not deleted, as the server has no way or refused it: ID; " + lost} {
+		w := good()
+		w["unregister-loopback"] = Answer{Status: 403}
+		if also != "" {
+			w[also] = Answer{Error: Slow}
+		}
+		q := &Inquiry{URL: mcpURL, Register: true}
+		for _, r := range w.ask(t, q).Rows() {
+			if r.Code == "register.left" && regexp.MustCompile(`refused it: [a-z0-9-]+`).ReplaceAllString(r.Seen, "refused it: ID") != want {
+				t.Errorf("%q is told, want %q", r.Seen, want)
+			}
+		}
+	}
 }
