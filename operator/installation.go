@@ -21,18 +21,18 @@ const TakenAt = "Grantkeeper-Taken-At"
 func (s *Server) installationRoutes(mux *http.ServeMux) {
 	mux.Handle("GET /v1/status", s.answer(s.status))
 	mux.Handle("POST /v1/gc", change(s, s.sweep))
-	mux.Handle("GET /v1/backup", withoutWriteDeadline(http.HandlerFunc(s.backup)))
+	mux.Handle("GET /v1/backup", WithoutWriteDeadline(http.HandlerFunc(s.backup)))
 	mux.Handle("POST /v1/backup", change(s, s.recordBackup))
-	mux.Handle("POST /v1/restored", withoutWriteDeadline(change(s, s.restored)))
+	mux.Handle("POST /v1/restored", change(s, s.restored))
 	mux.Handle("GET /v1/keys", s.answer(s.keys))
 	mux.Handle("POST /v1/keys/reload", change(s, s.reloadKeys))
 	mux.Handle("POST /v1/keys/rotate", change(s, s.rotateKeys))
-	mux.Handle("POST /v1/keys/{id}/retire", withoutWriteDeadline(change(s, s.retireKey)))
+	mux.Handle("POST /v1/keys/{id}/retire", change(s, s.retireKey))
 }
 
-// withoutWriteDeadline lifts the write timeout of the listener for an answer that
-// takes long.
-func withoutWriteDeadline(next http.Handler) http.Handler {
+// WithoutWriteDeadline lifts the write timeout of the listener for an answer that may take
+// long: the answer to a change would be lost, and a change of very many is broken off with it.
+func WithoutWriteDeadline(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		next.ServeHTTP(w, r)

@@ -205,14 +205,14 @@ func (s *Server) changeRoutes(mux *http.ServeMux) {
 	mux.Handle("POST /v1/roles/{id}/fillers", change(s, s.setFiller(true)))
 	mux.Handle("POST /v1/roles/{id}/fillers/remove", change(s, s.setFiller(false)))
 	mux.Handle("POST /v1/clients", change(s, s.addClient))
-	mux.Handle("POST /v1/clients/delete", withoutWriteDeadline(change(s, s.deleteUnapproved)))
+	mux.Handle("POST /v1/clients/delete", change(s, s.deleteUnapproved))
 	mux.Handle("POST /v1/clients/{id}/delete", change(s, s.deleteClient))
 	mux.Handle("POST /v1/clients/{id}/disable", change(s, s.setEnabled(false)))
 	mux.Handle("POST /v1/clients/{id}/enable", change(s, s.setEnabled(true)))
 	mux.Handle("POST /v1/approvals/{id}/revoke", change(s, s.revoke))
-	mux.Handle("POST /v1/approvals/revoke", withoutWriteDeadline(change(s, s.revokeMany)))
+	mux.Handle("POST /v1/approvals/revoke", change(s, s.revokeMany))
 	mux.Handle("POST /v1/tokens/inspect", change(s, s.inspect))
-	mux.Handle("POST /v1/directory", withoutWriteDeadline(s.answer(s.importDirectory)))
+	mux.Handle("POST /v1/directory", WithoutWriteDeadline(s.answer(s.importDirectory)))
 	mux.Handle("POST /v1/dev/clock", change(s, s.moveClock))
 }
 
@@ -275,13 +275,13 @@ func (s *Server) answer(f func(Call) (any, error)) http.Handler {
 
 // change decodes the body of a request as a T before it calls the handler.
 func change[T interface{ reason() string }](s *Server, f func(Call, T) (any, error)) http.Handler {
-	return s.answer(func(c Call) (any, error) {
+	return WithoutWriteDeadline(s.answer(func(c Call) (any, error) {
 		var body T
 		if err := decode(c, &body); err != nil {
 			return nil, err
 		}
 		return f(c, body)
-	})
+	}))
 }
 
 // Guard requires the operators' password, and refuses a request that a page of

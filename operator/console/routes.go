@@ -82,7 +82,7 @@ func (s *Server) handleRoutes(mux *http.ServeMux) {
 			mux.Handle("GET "+r.path, s.handle(r.right, r.get))
 		}
 		if r.post != nil {
-			mux.Handle("POST "+r.path, s.handle(r.right, r.post))
+			mux.Handle("POST "+r.path, operator.WithoutWriteDeadline(s.handle(r.right, r.post)))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -53,6 +55,31 @@ func TestRevokeMany(t *testing.T) {
 	b.asks("GET", to, nil).says("2 approvals are revoked.")
 	b.goesThrough("/revoke-many", "reason", "incident", "client", "quill", "sure", "yes").want(303) // again: harmless
 	b.asks("GET", "/approvals?ended=<b>", nil).want(200).saysNot("are revoked.")
+}
+
+// unhurried is an answer that sees whether its deadline is taken away.
+type unhurried struct {
+	*httptest.ResponseRecorder
+	freed bool
+}
+
+func (w *unhurried) SetWriteDeadline(at time.Time) error {
+	w.freed = at.IsZero()
+	return nil
+}
+
+// A change may take longer than a page: its answer is not lost by that.
+func TestChangesMayTakeLong(t *testing.T) {
+	o, _, _ := withNamed(t)
+	for call, want := range map[string]bool{"POST /revoke-many": true, "POST /delete-unapproved": true, "GET /revoke-many": false, "GET /clients": false} {
+		method, path, _ := strings.Cut(call, " ")
+		r := httptest.NewRequest(method, "http://127.0.0.1:8081"+path, nil)
+		r.SetBasicAuth(operator.User, password)
+		w := &unhurried{ResponseRecorder: httptest.NewRecorder()}
+		if o.handler.ServeHTTP(w, r); w.freed != want {
+			t.Errorf("%s: without a deadline %t, want %t (%d)", call, w.freed, want, w.Code)
+		}
+	}
 }
 
 // An approval is explained by its facts, and a call by the rules; a bad question is
