@@ -160,7 +160,7 @@ func built(c *ast.CallExpr, local map[string][]ast.Expr) string {
 // that they end in.
 var (
 	builds = map[string]int{
-		"Where": 0, "Equals": 0, "OneOf": 0, "Pairs": 0, "Page": 0, "Nth": 0, "WithText": 0, "Among": 0, "Search": 0, "Named": 1, "EachOf": 0, "readNewest": 1, "ExecIn": 2, "ExecPairs": 2, "ExecEach": 2,
+		"Where": 0, "Equals": 0, "EqualsIndexed": 0, "OneOf": 0, "Pairs": 0, "Page": 0, "Nth": 0, "WithText": 0, "Among": 0, "Search": 0, "Named": 1, "EachOf": 0, "readNewest": 1, "ExecIn": 2, "ExecPairs": 2, "ExecEach": 2,
 	}
 	buildsOn = []string{"text", "conditions", "condition"}
 )

@@ -35,6 +35,15 @@ func (q *Builder) Equals(column, value string) {
 	}
 }
 
+// EqualsIndexed is Equals for a column whose index has no row where it is "". SQLite does not
+// infer that from the value, and would read the whole table.
+func (q *Builder) EqualsIndexed(column, value string) {
+	if value != "" {
+		q.Where(column+" = ", value)
+		q.Conditions = append(q.Conditions, column+" <> ''")
+	}
+}
+
 // OneOf asks for a column that has one of the values.
 func (q *Builder) OneOf(column string, values []any) {
 	places := make([]string, len(values))

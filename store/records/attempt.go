@@ -107,18 +107,10 @@ func (f AttemptFilter) narrow(q *query.Builder, now int64) {
 		q.Where("id >= ", query.IDAt(f.Since-1))
 	}
 	q.Equals("client", f.Client)
-	if q.Equals("host", f.Host); f.Host != "" {
-		q.Conditions = append(q.Conditions, "host <> ''") // as the index says
-	}
-	if q.Equals("person", f.Person); f.Person != "" {
-		q.Conditions = append(q.Conditions, "person <> ''")
-	}
-	if q.Equals("approval", f.Approval); f.Approval != "" {
-		q.Conditions = append(q.Conditions, "approval <> ''")
-	}
-	if q.Equals("organization", f.Organization); f.Organization != "" {
-		q.Conditions = append(q.Conditions, "organization <> ''")
-	}
+	q.EqualsIndexed("host", f.Host)
+	q.EqualsIndexed("person", f.Person)
+	q.EqualsIndexed("approval", f.Approval)
+	q.EqualsIndexed("organization", f.Organization)
 	if f.Result != "" {
 		q.Args = append(q.Args, now, string(f.Result))
 		q.Conditions = append(q.Conditions, fmt.Sprintf(`CASE WHEN due > 0 AND due <= $%d THEN later_result ELSE result END = $%d`, len(q.Args)-1, len(q.Args)))

@@ -88,11 +88,9 @@ func (s *Records) eventsTo(ctx context.Context, f EventFilter, way query.Builder
 func (f EventFilter) way() (q query.Builder, err error) {
 	switch {
 	case f.Approval != "":
-		q.Equals("approval", f.Approval)
-		q.Conditions = append(q.Conditions, "approval <> ''") // as the index says
+		q.EqualsIndexed("approval", f.Approval)
 	case f.Person != "":
-		q.Equals("person", f.Person)
-		q.Conditions = append(q.Conditions, "person <> ''")
+		q.EqualsIndexed("person", f.Person)
 	}
 	if f.Since > 0 { // the ID begins with the time
 		q.Where("id >= ", query.IDAt(f.Since-1))
