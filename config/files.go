@@ -95,6 +95,14 @@ func ReadKeyPair(certificate, key string) (tls.Certificate, error) {
 // WriteNew writes a file that must not exist yet, and is there for good when it returns. Where that
 // fails there is none: an empty one would be taken for one that was made.
 func WriteNew(name string, mode fs.FileMode, content []byte) error {
+	err := writeFile(name, mode, content)
+	if err == nil {
+		SyncFolder(filepath.Dir(name))
+	}
+	return err
+}
+
+func writeFile(name string, mode fs.FileMode, content []byte) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
@@ -104,10 +112,8 @@ func WriteNew(name string, mode fs.FileMode, content []byte) error {
 	}
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		os.Remove(name)
-		return err
 	}
-	SyncFolder(filepath.Dir(name))
-	return nil
+	return err
 }
 
 // SyncFolder has what was put into a folder stay there when the power fails: a key that has sealed
@@ -131,7 +137,7 @@ func Replace(name string, mode fs.FileMode, content []byte) error {
 // left beside it.
 func writeBeside(name string, mode fs.FileMode, content []byte, put func(part, name string) error) error {
 	part := name + "." + rand.Text()
-	err := WriteNew(part, mode, content)
+	err := writeFile(part, mode, content)
 	if err == nil {
 		err = put(part, name)
 		os.Remove(part) // unless it is in its place
