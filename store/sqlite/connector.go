@@ -47,7 +47,7 @@ func (c calmly) Connect(ctx context.Context) (conn sqldriver.Conn, err error) {
 	if conn, err = c.Connector.Connect(ctx); err != nil {
 		return nil, err
 	}
-	own, err := own(conn)
+	own, err := driverConn(conn)
 	if err == nil {
 		_, err = own.Config(sqlite3.DBCONFIG_ENABLE_QPSG, true)
 	}
@@ -60,7 +60,7 @@ func (c calmly) Connect(ctx context.Context) (conn sqldriver.Conn, err error) {
 // raw has the driver's own connection used, by nobody else meanwhile.
 func raw(conn *sql.Conn, use func(*sqlite3.Conn) error) error {
 	return conn.Raw(func(c any) error {
-		own, err := own(c)
+		own, err := driverConn(c)
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func raw(conn *sql.Conn, use func(*sqlite3.Conn) error) error {
 	})
 }
 
-func own(c any) (*sqlite3.Conn, error) {
+func driverConn(c any) (*sqlite3.Conn, error) {
 	d, ok := c.(driver.Conn)
 	if !ok {
 		return nil, errors.New("database: the driver is not the one that was built for")
