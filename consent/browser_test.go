@@ -37,6 +37,11 @@ type chrome struct {
 // newChrome starts it. What is given stands around the door.
 func newChrome(t *testing.T, around ...func(http.Handler) http.Handler) *chrome {
 	t.Helper()
+	return chromeWith(t, nil, around...)
+}
+
+func chromeWith(t *testing.T, options []chromedp.ExecAllocatorOption, around ...func(http.Handler) http.Handler) *chrome {
+	t.Helper()
 	c := &chrome{site: newSite(t), patience: 3 * time.Minute}
 	handler := c.Answers
 	for _, a := range around {
@@ -70,7 +75,7 @@ func newChrome(t *testing.T, around ...func(http.Handler) http.Handler) *chrome 
 	theirs.HandleFunc("/frame", page(`<iframe src="`+strings.ReplaceAll(c.authorizeURL(), "&", "&amp;")+`"></iframe>`))
 	c.Register(client.Client{ID: "dev", Name: "Test client", RedirectURIs: []string{c.callback}, Preregistered: true})
 
-	c.browser = chromium.Start(t)
+	c.browser = chromium.Start(t, options...)
 	return c
 }
 

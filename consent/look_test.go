@@ -99,7 +99,7 @@ func TestLook(t *testing.T) {
 			s.widePages(func(name string, p *pagetest.Shown) { g.add(name+" in "+tag, p) })
 		}
 	}
-	c := newChrome(t, g.within)
+	c := chromeWith(t, []chromedp.ExecAllocatorOption{chromium.Still}, g.within)
 	c.patience = 15 * time.Minute // for some hundred pages, on a busy machine
 	const tabs = 3
 	next := make(chan []glance)

@@ -92,7 +92,7 @@ func TestConsoleInBrowser(t *testing.T) {
 	for range 25 { // over the limit
 		h.callerFrom("127.9.9.9").postJSON("/oauth/register", "{}")
 	}
-	ctx, code := chromium.Start(t), chromium.Axe(t)
+	ctx, code := chromium.Start(t, chromium.Still), chromium.Axe(t)
 	base := strings.Replace(h.operator, "http://", "http://"+url.UserPassword("operator", h.password).String()+"@", 1)
 	for _, path := range []string{
 		"/", "/?range=30d", "/clients", "/clients/" + wide, "/clients/" + wide + "/disable", "/clients/" + f.client, "/clients/" + f.client + "/enable",

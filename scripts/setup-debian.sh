@@ -37,8 +37,8 @@ if [ -n "$debian" ]; then
 	[ -s /etc/ssl/certs/ca-certificates.crt ] || need ca-certificates "to fetch modules over https"
 fi
 
-have chromium || have chromium-browser || have google-chrome ||
-	need chromium "a browser, for the page tests"
+have chromium-headless-shell || have chromium ||
+	need chromium-headless-shell "a browser, for the page tests"
 
 have npm || need npm "fetches axe-core, which checks the pages"
 

@@ -17,9 +17,9 @@ import (
 // three attempts.
 func Start(t testing.TB, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
+	path, err := browser()
 	if err != nil {
-		t.Fatal("the browser tests need chromium: run scripts/setup-debian.sh")
+		t.Fatal(err)
 	}
 	for range 3 {
 		options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir())}
@@ -27,8 +27,8 @@ func Start(t testing.TB, more ...chromedp.ExecAllocatorOption) context.Context {
 			"disable-background-networking", "disable-component-update", "disable-sync", "disable-dev-shm-usage", "ignore-certificate-errors"} {
 			options = append(options, chromedp.Flag(flag, true))
 		}
-		browser, stop := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
-		tab, closeTab := chromedp.NewContext(browser)
+		allocator, stop := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
+		tab, closeTab := chromedp.NewContext(allocator)
 		if err = chromedp.Do(tab); err == nil {
 			t.Cleanup(stop)
 			t.Cleanup(closeTab)
@@ -40,6 +40,21 @@ func Start(t testing.TB, more ...chromedp.ExecAllocatorOption) context.Context {
 	}
 	t.Fatal("chromium does not start")
 	return nil
+}
+
+// Still is for who looks at pages and presses nothing: frames cost less, and what waits for one,
+// as the focus of a new page does, may wait for ever.
+var Still = chromedp.Flag("disable-threaded-compositing", true)
+
+// browser gives the path of Chromium, without its window where there is one of that kind: it
+// does the same with two thirds of the work.
+func browser() (path string, err error) {
+	for _, name := range []string{"chromium-headless-shell", "chromium"} {
+		if path, err = exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("the browser tests need chromium: run scripts/setup-debian.sh (%w)", err)
 }
 
 // Press presses what selectors of CSS find, one after the other, each once it can be seen.

@@ -2,7 +2,6 @@ package chromium
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,14 +11,14 @@ import (
 
 // A browser that dies twice while it starts is started again.
 func TestStart(t *testing.T) {
-	path, err := exec.LookPath("chromium")
+	path, err := browser()
 	if err != nil {
-		t.Fatal("the browser tests need chromium: run scripts/setup-debian.sh")
+		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	deaths := filepath.Join(dir, "deaths")
 	script := "#!/bin/sh\n[ \"$(cat " + deaths + ")\" = 11 ] && exec " + path + " \"$@\"\nprintf 1 >>" + deaths + "\necho no luck >&2\nexit 1\n"
-	if err := os.WriteFile(filepath.Join(dir, "chromium"), []byte(script), 0o700); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, filepath.Base(path)), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
