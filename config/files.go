@@ -1,14 +1,12 @@
 package config
 
 import (
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"syscall"
 
 	"github.com/grantkeeper/grantkeeper/fault"
@@ -90,58 +88,4 @@ func ReadKeyPair(certificate, key string) (tls.Certificate, error) {
 		return tls.Certificate{}, err
 	}
 	return tls.X509KeyPair(chain, secret)
-}
-
-// WriteNew writes a file that must not exist yet, and is there for good when it returns. Where that
-// fails there is none: an empty one would be taken for one that was made.
-func WriteNew(name string, mode fs.FileMode, content []byte) error {
-	err := writeFile(name, mode, content)
-	if err == nil {
-		SyncFolder(filepath.Dir(name))
-	}
-	return err
-}
-
-func writeFile(name string, mode fs.FileMode, content []byte) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	if err = f.Chmod(mode); err == nil { // whatever the umask is
-		_, err = f.Write(content)
-	}
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		os.Remove(name)
-	}
-	return err
-}
-
-// SyncFolder has what was put into a folder stay there when the power fails: a key that has sealed
-// tokens is not to be gone with it. Where folders cannot be synchronized it stays without.
-func SyncFolder(name string) { syncFolder(name) }
-
-var syncFolder = func(name string) {
-	if f, err := os.Open(name); err == nil {
-		_ = f.Sync()
-		_ = f.Close()
-	}
-}
-
-// Replace puts a file in the place of the one that is there, if any: that one, or the whole
-// new one, is there at any time.
-func Replace(name string, mode fs.FileMode, content []byte) error {
-	return writeBeside(name, mode, content, os.Rename)
-}
-
-// writeBeside writes a file beside its place, where put brings it once it is on disk. None is
-// left beside it.
-func writeBeside(name string, mode fs.FileMode, content []byte, put func(part, name string) error) error {
-	part := name + "." + rand.Text()
-	err := writeFile(part, mode, content)
-	if err == nil {
-		err = put(part, name)
-		os.Remove(part) // unless it is in its place
-		SyncFolder(filepath.Dir(name))
-	}
-	return err
 }

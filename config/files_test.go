@@ -1,14 +1,11 @@
 package config
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/grantkeeper/grantkeeper/store/pgtest"
 )
 
 // Whatever setting names a file: a FIFO, which would keep whoever opens it waiting, is refused,
@@ -109,81 +106,5 @@ func TestConfigurationThroughAPipe(t *testing.T) {
 	}
 	if text, _ := refused(t, func() error { _, err := Load("/dev/zero", nil, nil); return err }()); !strings.Contains(text, "/dev/zero") {
 		t.Error(text)
-	}
-}
-
-// What cannot be written in the place of a file leaves that file, and nothing beside it.
-func TestReplace(t *testing.T) {
-	dir := t.TempDir()
-	file, taken := filepath.Join(dir, "file"), filepath.Join(dir, "taken")
-	if err := errors.Join(os.WriteFile(file, []byte("old"), 0o644), os.MkdirAll(filepath.Join(taken, "more"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
-	if err := Replace(taken, 0o600, []byte("new")); err == nil {
-		t.Error("a folder was written over")
-	}
-	if err := Replace(file, 0o600, []byte("new")); err != nil {
-		t.Error(err)
-	}
-	text, _ := os.ReadFile(file)
-	info, err := os.Stat(file)
-	if err != nil || string(text) != "new" || info.Mode() != 0o600 {
-		t.Errorf("%q, %v, %v", text, info, err)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
-		t.Errorf("there are %v, %v", left, err)
-	}
-
-	disk, err := pgtest.NewDisk(1 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer disk.Unmount()
-	full := filepath.Join(disk.Dir(), "file")
-	if err := errors.Join(os.WriteFile(full, []byte("old"), 0o644), disk.Fill()); err != nil {
-		t.Fatal(err)
-	}
-	err = Replace(full, 0o600, make([]byte, 64<<10))
-	if text, _ := os.ReadFile(full); err == nil || string(text) != "old" {
-		t.Errorf("on a full disk %q is left, %v", text, err)
-	}
-}
-
-// What is written is in its folder for good: its name is brought to the disk once the whole file has it.
-func TestFilesOutliveThePower(t *testing.T) {
-	defer func(was func(string)) { syncFolder = was }(syncFolder)
-	dir := t.TempDir()
-	for name, put := range map[string]func(name string) error{
-		"new":    func(name string) error { return WriteNew(name, 0o600, []byte("text")) },
-		"anew":   func(name string) error { return Replace(name, 0o600, []byte("text")) },
-		"key":    func(name string) error { _, err := MakeKeys(name, 1); return err },
-		"second": func(name string) error { return replaceFile(name, []byte("text")) },
-	} {
-		at, synced := filepath.Join(dir, name), ""
-		if name == "second" {
-			if _, err := MakeKeys(at, 1); err != nil {
-				t.Fatal(err)
-			}
-		}
-		syncFolder = func(folder string) {
-			all, err := os.ReadDir(folder)
-			if err != nil {
-				t.Error(err)
-			}
-			synced = folder
-			for _, f := range all {
-				synced += " " + f.Name()
-			}
-			text, _ := os.ReadFile(at)
-			synced += " " + string(text)
-		}
-		if err := put(at); err != nil {
-			t.Error(name, err)
-		}
-		text, err := os.ReadFile(at)
-		if want := dir + " " + name + " " + string(text); err != nil || synced != want || len(text) == 0 {
-			t.Errorf("%s: last was synchronized %q, want %q, %v", name, synced, want, err)
-		}
-		os.Remove(at)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/durable"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -118,7 +119,7 @@ func keyText(keys []NumberedKey) []byte {
 func MakeKeys(name string, number int) (*token.Key, error) {
 	one := NumberedKey{Number: number}
 	rand.Read(one.Secret[:])
-	err := writeBeside(name, 0o600, keyText([]NumberedKey{one}), os.Link) // never over another one
+	err := durable.WriteBeside(name, 0o600, keyText([]NumberedKey{one}), os.Link) // never over another one
 	if err != nil {
 		return nil, fault.CannotOpen(ifDenied(err, "see that there is room for it, and that its folder can be written"), "secret_key_file: %v", err)
 	}
@@ -131,7 +132,7 @@ func replaceFile(name string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	return writeBeside(name, info.Mode().Perm(), content, func(part, name string) error {
+	return durable.WriteBeside(name, info.Mode().Perm(), content, func(part, name string) error {
 		if of, ok := info.Sys().(*syscall.Stat_t); ok && (int(of.Uid) != os.Geteuid() || int(of.Gid) != os.Getegid()) {
 			if err := os.Chown(part, int(of.Uid), int(of.Gid)); err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/durable"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/strictjson"
 )
@@ -108,32 +109,10 @@ func (s store) write(r record) error {
 	if err != nil {
 		return fault.CannotOpen("", "%v", err)
 	}
-	dir := filepath.Dir(s.file)
-	f, err := os.CreateTemp(dir, filepath.Base(s.file)+".*") // 0600
-	if err != nil {
+	if err := durable.Replace(s.file, 0o600, append(text, '\n')); err != nil {
 		return fault.CannotOpen("see that the folder can be written to, and has room", "%v", err)
 	}
-	_, err = f.Write(append(text, '\n'))
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), s.file)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-		return fault.CannotOpen("see that the folder can be written to, and has room", "%v", err)
-	}
-	syncDir(dir)
 	return nil
-}
-
-// syncDir makes a rename last. Where folders cannot be synchronized it lasts without.
-func syncDir(dir string) {
-	if f, err := os.Open(dir); err == nil {
-		_ = f.Sync()
-		_ = f.Close()
-	}
 }
 
 // lock waits until no other program works with the record.

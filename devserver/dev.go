@@ -24,6 +24,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/client/document"
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/connect"
+	"github.com/grantkeeper/grantkeeper/durable"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/page"
@@ -228,7 +229,7 @@ func devKey(ctx context.Context, data string) ([]*token.Key, error) {
 	text := base64.StdEncoding.EncodeToString(secret[:]) + "\n"
 	own, _, err := store.HasClient(ctx, databaseIn(data), DevClientID)
 	if err != nil || !own { // else it was made with a key, and another one would open nothing of it
-		if err := config.WriteNew(name, 0o600, []byte(text)); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := durable.WriteNew(name, 0o600, []byte(text)); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, fault.CannotOpen("", "secret key: %v", err)
 		}
 	}
@@ -367,7 +368,7 @@ func (o Options) tellReady(t Ready, stderr io.Writer, start time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := config.Replace(o.ReadyFile, 0o600, append(text, '\n')); err != nil {
+	if err := durable.Replace(o.ReadyFile, 0o600, append(text, '\n')); err != nil {
 		return fault.CannotOpen("", "ready file: %v", err)
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/durable"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
 )
@@ -50,7 +50,7 @@ func (c *Server) BackUp(ctx context.Context, name string, packed bool, reason st
 	if err != nil {
 		return 0, 0, fault.CannotOpen("", "%s: %v", name, err)
 	}
-	config.SyncFolder(filepath.Dir(name)) // before the server relies on it
+	_ = durable.SyncFolder(filepath.Dir(name)) // before the server relies on it
 	body := map[string]any{"taken_at": at, "reason": reason}
 	// Whatever becomes of ctx: the backup is there, and a second one under this name is refused.
 	if err := c.Do(context.WithoutCancel(ctx), http.MethodPost, "/v1/backup", nil, body, &struct{}{}); err != nil {

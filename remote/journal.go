@@ -16,6 +16,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/durable"
 	"github.com/grantkeeper/grantkeeper/fault"
 )
 
@@ -221,6 +222,7 @@ func ToFile(name string, write func(io.Writer) (int, error)) (int, error) {
 			return 0, fault.CannotOpen("", "%v", err)
 		}
 	}
+	_ = durable.SyncFolder(filepath.Dir(name))
 	return n, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/durable"
 	"github.com/grantkeeper/grantkeeper/fault"
 )
 
@@ -120,7 +121,7 @@ func (b *Behind) settings() (w serviceText, err error) {
 // makeKey writes a new key where nothing is. What is there has to be a key: a folder, or a link
 // that leads nowhere, is none.
 func makeKey(name string) error {
-	err := config.WriteNew(name, 0o600, []byte(hex.EncodeToString(random(32))+"\n"))
+	err := durable.WriteNew(name, 0o600, []byte(hex.EncodeToString(random(32))+"\n"))
 	if errors.Is(err, fs.ErrExist) {
 		return checkKey(name)
 	}

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/durable"
 	"github.com/grantkeeper/grantkeeper/fault"
 )
 
@@ -130,9 +131,9 @@ func (o *Options) mayWrite(w Written) (keepKey bool, err error) {
 }
 
 func (o *Options) writeFiles(w Written, configuration string) error {
-	write := config.WriteNew
+	write := durable.WriteNew
 	if o.Force {
-		write = config.Replace
+		write = durable.Replace
 	}
 	for _, f := range []struct {
 		name string

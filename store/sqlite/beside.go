@@ -16,6 +16,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/durable"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
@@ -80,7 +81,7 @@ func (b *beside) open(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.Close(), syncFolder(filepath.Dir(name))); err != nil {
+	if err := errors.Join(f.Close(), durable.SyncFolder(filepath.Dir(name))); err != nil {
 		return err
 	}
 	if b.conn, err = openBeside(name); err != nil {

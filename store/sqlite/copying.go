@@ -13,6 +13,7 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 
+	"github.com/grantkeeper/grantkeeper/durable"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/store/schema"
 	"github.com/grantkeeper/grantkeeper/token"
@@ -201,7 +202,7 @@ func (s *copySide) makeMarked(ctx context.Context, release string) error {
 	if err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
-	if err := errors.Join(f.Close(), syncFolder(filepath.Dir(s.path))); err != nil {
+	if err := errors.Join(f.Close(), durable.SyncFolder(filepath.Dir(s.path))); err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
 	s.db, err = Connect(FileURL(s.path, url.Values{"_pragma": {"journal_mode(delete)", "synchronous(full)", "temp_store(2)", "cache_size(-32000)"}}))

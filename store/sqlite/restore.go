@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/durable"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/store/schema"
 	"github.com/grantkeeper/grantkeeper/token"
@@ -159,7 +160,7 @@ func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 	if err == nil {
 		os.Remove(o.To + "-shm") // of a database that is gone
 		if err = os.Rename(part, o.To); err == nil {
-			err = syncFolder(filepath.Dir(o.To))
+			err = durable.SyncFolder(filepath.Dir(o.To))
 		}
 	}
 	if err != nil {
@@ -368,13 +369,4 @@ func execOn(ctx context.Context, tx *sql.Tx, text string, args ...any) (int64, e
 		return 0, err
 	}
 	return r.RowsAffected()
-}
-
-// syncFolder makes a rename in it durable.
-func syncFolder(name string) error {
-	d, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
