@@ -275,8 +275,8 @@ func checkQuery(query string) error {
 	for parameter := range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' || r == ';' }) {
 		name, _, _ := strings.Cut(parameter, "=")
 		switch unescape(name) {
-		case "code", "state", "error", "iss":
-			return errors.New("the query must not have code, state, error or iss")
+		case "code", "state", "error", "error_description", "iss":
+			return errors.New("the query must not have code, state, error, error_description or iss")
 		}
 	}
 	return nil

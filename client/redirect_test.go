@@ -133,7 +133,7 @@ const (
 	own        = "the host is one of this service"
 	bracket    = "brackets are allowed only around an IPv6 address"
 	dots       = "the path has a segment of one or two dots"
-	reserved   = "the query must not have code, state, error or iss"
+	reserved   = "the query must not have code, state, error, error_description or iss"
 	reach      = "the address is not reachable from everywhere: "
 )
 
@@ -301,7 +301,7 @@ var refused = []struct {
 		"https://client.example/?a=1;code=2", "https://client.example/?c%6fde=1", "https://client.example/?%63%6f%64%65=1", "https://client.example/?st%61te",
 		"https://client.example/?&&code=1", "https://client.example/?code&a", "https://client.example/?a&iss", "https://client.example/?%69%73%73=x",
 		"https://client.example/?error;a", "https://client.example/?erro%72=access_denied", "https://client.example/?code==1", "https://client.example/?a=b;&;state",
-		"https://client.example/?;code", "https://client.example/?%65rror",
+		"https://client.example/?;code", "https://client.example/?%65rror", "https://client.example/?error_description=1", "https://client.example/?error%5Fdescription",
 	}},
 }
 
