@@ -29,6 +29,9 @@ func (f *Fault) Error() string {
 // ErrEnded is a credential that was good when the request began.
 var ErrEnded = &Fault{Status: 401, Code: "invalid_token", Description: "The credential has expired, or was revoked, before the request was answered. Nothing was changed after that."}
 
+// errEndedUnder is that, of what a service may have done.
+var errEndedUnder = &Fault{Status: 401, Code: "invalid_token", Description: "The credential has expired, or was revoked, before the request was answered. What was asked may have been done."}
+
 var (
 	errNoPath      = &Fault{Status: 404, Code: "not_found", Description: "There is nothing at this path."}
 	errNoObject    = &Fault{Status: 404, Code: "not_found", Description: "There is no such object in this organization."}
@@ -144,7 +147,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case f == ErrManyOfOne:
 		w.Header().Set("Retry-After", "1")
 	}
-	if f == ErrEnded { // as if the check had come later
+	if f == ErrEnded || f == errEndedUnder { // as if the check had come later
 		w.Header().Set("WWW-Authenticate", challenge(s.Service, s.metadataURL(s.Base(r), r.URL.Path), true))
 	}
 	s.Answer(w, f)

@@ -54,6 +54,18 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
+// Whose credential has ended hears that nothing was changed, unless a service may have done it.
+func TestEnded(t *testing.T) {
+	for done, want := range map[bool]string{false: "Nothing was changed", true: "may have been done"} {
+		if f, _ := api.Told(api.Ended(api.ErrEnded, done)); f.Status != 401 || !strings.Contains(f.Description, want) {
+			t.Errorf("done %t: %d %s", done, f.Status, f.Description)
+		}
+		if err := api.Ended(api.ErrChanged, done); err != api.ErrChanged {
+			t.Errorf("done %t: %v", done, err)
+		}
+	}
+}
+
 // Who was told of a right hears when it has ended, and, where that matters, when it
 // is another: one at a time and many together alike (decision B7).
 func TestStill(t *testing.T) {

@@ -93,6 +93,15 @@ func NoAnswer(err error, done bool) *Fault {
 	return f
 }
 
+// Ended is what is told instead of [ErrEnded] where a service may have done what was asked,
+// which is no question alone; any other error is as it is.
+func Ended(err error, done bool) error {
+	if done && err == ErrEnded {
+		return errEndedUnder
+	}
+	return err
+}
+
 // Still asks whether the right of which a service was told still stands (decision
 // B7) and, where it has to be the same, is what the service was told: it need not be for
 // what a service has changed. The error is what [Told] knows.

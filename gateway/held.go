@@ -68,7 +68,7 @@ func (t *told) reads() bool {
 
 func (t *told) still(rights api.Rights, same bool) error {
 	if err := t.u.API.Still(t.request.Context(), rights, same); err != nil {
-		return over{err}
+		return over{api.Ended(err, !same)}
 	}
 	t.askedNow()
 	return nil

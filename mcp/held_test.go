@@ -241,18 +241,23 @@ func TestStreamsEndWithTheirApproval(t *testing.T) {
 	})
 }
 
-// A call whose approval ends is called off, and is 401 (decision V15).
+// A call whose approval ends is called off, and is 401 (decision V15), which does not say
+// that nothing was changed by what the service may have done.
 func TestCallsEndWithTheirApproval(t *testing.T) {
 	service := newWaiting("application/json")
 	h := newHouse(t, service, func(h *house) { h.proxy.Streams.Every = 10 * time.Millisecond })
-	token, id := h.live("ada", everything)
-	got := make(chan answered, 1)
-	go func() { got <- h.send("POST", token, call("x")) }()
-	<-service.came
-	h.end(id)
-	<-service.gone
-	if a := <-got; a.StatusCode != 401 || a.Header.Get("WWW-Authenticate") == "" {
-		t.Errorf("%d %s", a.StatusCode, a.body)
+	for message, want := range map[string]string{
+		call("x"): "may have been done", `{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"a:b"}}`: "Nothing was changed",
+	} {
+		token, id := h.live("ada", everything)
+		got := make(chan answered, 1)
+		go func() { got <- h.send("POST", token, message) }()
+		<-service.came
+		h.end(id)
+		<-service.gone
+		if a := <-got; a.StatusCode != 401 || a.Header.Get("WWW-Authenticate") == "" || !strings.Contains(a.body, want) {
+			t.Errorf("%d %s, want %q", a.StatusCode, a.body, want)
+		}
 	}
 }
 

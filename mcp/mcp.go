@@ -308,7 +308,7 @@ func (x *exchange) stands(ctx context.Context) error {
 	if err == nil {
 		x.asked = time.Now()
 	}
-	return err
+	return api.Ended(err, !x.reads())
 }
 
 // fail answers what is refused, or went wrong.

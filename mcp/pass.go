@@ -110,7 +110,7 @@ func (x *exchange) pass() {
 	switch why := context.Cause(ctx); {
 	case err == nil, errors.Is(err, errBegun):
 	case why != nil:
-		x.fail(why)
+		x.fail(api.Ended(why, !unsent && !x.reads()))
 	default:
 		x.fail(err)
 	}
