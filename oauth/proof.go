@@ -22,15 +22,13 @@ const (
 )
 
 // proofOf reads the proof of the client's key that came with a token request; without
-// one it is that of none. Whoever sends one is given a new nonce, whatever else is
-// answered (RFC 9449 section 8.2).
+// one it is that of none.
 func (s *Server) proofOf(c call) (p store.Proof, err error) {
 	sent, any := c.Header["Dpop"]
 	if !any {
 		return p, nil
 	}
 	now := s.Store.Now()
-	c.w.Header().Set("DPoP-Nonce", s.Ring.Nonce(now))
 	u, err := s.holders.Read(sent, c.Method, s.Base(c.Request)+c.URL.Path)
 	if err != nil {
 		return p, refuse(http.StatusBadRequest, invalidProof, err.Error())

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,7 +88,7 @@ func (d *door) bound(by *holder) (id string, h token.Handle, refresh string) {
 	return id, h, readTokens(d.t, w).Refresh
 }
 
-// wantError checks status and code, and that a new nonce came.
+// wantProofError checks status and code.
 func wantProofError(t *testing.T, what string, w *httptest.ResponseRecorder, code string) {
 	t.Helper()
 	var e struct {
@@ -199,6 +200,38 @@ func TestProofsThatAreNone(t *testing.T) {
 		t.Errorf("revocation: %d, %v", w.Code, w.Header())
 	}
 	d.wantState(h, approval.Ended, 2, approval.RevokedByClient)
+}
+
+// Decision T16: an answer to a proof has a new nonce, also where it was refused before the proof
+// was looked at.
+func TestNonceOfEveryAnswer(t *testing.T) {
+	d, held := open(t), newHolder(t)
+	id := d.registered()
+	_, code := d.approved(id)
+	right := exchangeForm(id, code)
+	for name, change := range map[string]func(url.Values){
+		"unsupported grant_type": func(f url.Values) { f.Set("grant_type", "password") },
+		"no grant_type":          func(f url.Values) { f.Del("grant_type") },
+		"a secret":               func(f url.Values) { f.Set("client_secret", "x") },
+		"a parameter twice":      func(f url.Values) { f.Add("code", "x") },
+		"unknown client":         func(f url.Values) { f.Set("client_id", "nobody") },
+		"another scope":          func(f url.Values) { f.Set("scope", "x") },
+		"another resource":       func(f url.Values) { f.Set("resource", "https://elsewhere.example") },
+		"no verifier":            func(f url.Values) { f.Del("code_verifier") },
+		"no code of ours":        func(f url.Values) { f.Set("code", "x") },
+	} {
+		form := url.Values{}
+		for k, v := range right {
+			form[k] = slices.Clone(v)
+		}
+		change(form)
+		if w := d.prove(form, d.proof(held)); w.Code < 400 || w.Header().Get("DPoP-Nonce") == "" {
+			t.Errorf("%s: %d %v", name, w.Code, w.Header())
+		}
+		if w := d.post("/oauth/token", form); w.Header().Get("DPoP-Nonce") != "" {
+			t.Errorf("%s, without a proof: %v", name, w.Header())
+		}
+	}
 }
 
 // Decision T16: a nonce is good for five minutes, of whatever key it is, and no other text is one.

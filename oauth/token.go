@@ -17,6 +17,9 @@ import (
 // decision T14: nothing is touched before everything that a client can get
 // wrong by itself was looked at.
 func (s *Server) token(c call) (answer, error) {
+	if _, sent := c.Header["Dpop"]; sent { // whatever else is answered (RFC 9449 section 8.2)
+		c.w.Header().Set("DPoP-Nonce", s.Ring.Nonce(s.Store.Now()))
+	}
 	f, err := readForm(c.Request)
 	if err != nil {
 		return answer{}, err
