@@ -208,6 +208,12 @@ func TestAMoveThatWaits(t *testing.T) {
 // holdRow keeps an approval from being changed; the func gives it free.
 func (h house) holdRow(t *testing.T, id approval.ID) (lift func()) {
 	t.Helper()
+	return h.holding(t, `SELECT id FROM approval WHERE id = $1 FOR UPDATE`, id[:])
+}
+
+// holding holds what a statement locks; the func gives it free.
+func (h house) holding(t *testing.T, text string, args ...any) (lift func()) {
+	t.Helper()
 	conn, err := h.postgres().Pool.Acquire(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +222,7 @@ func (h house) holdRow(t *testing.T, id approval.ID) (lift func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := holds.Exec(ctx, `SELECT id FROM approval WHERE id = $1 FOR UPDATE`, id[:]); err != nil {
+	if _, err := holds.Exec(ctx, text, args...); err != nil {
 		t.Fatal(err)
 	}
 	return func() {

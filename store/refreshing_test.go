@@ -441,6 +441,29 @@ func TestARefreshThatWaits(t *testing.T) {
 	}
 }
 
+// On a connection that is new the statements are prepared first. Where that already waits too
+// long nothing was run, and nobody is told that it may have been (decision T10).
+func TestARefreshThatWaitsToBePrepared(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := nodes(t, 1)[0]
+	refreshed, revoked := h.live(t, h.unique(1)), h.live(t, h.unique(2))
+	h.postgres().Pool.Reset()
+	lift := h.holding(t, `LOCK TABLE approval IN ACCESS EXCLUSIVE MODE`)
+	h.postgres().Patience = time.Second
+	if _, err := h.saved(refreshed, "quill", 1); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOutcome) {
+		t.Error("refresh:", err)
+	}
+	if _, _, err := h.ApplyLive(ctx, revoked, approval.Revoke("quill", h.Now()), Act{}); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOutcome) {
+		t.Error("move:", err)
+	}
+	lift()
+	if v, err := h.refresh(refreshed, 1); v != approval.OK || err != nil {
+		t.Error("after it:", v, err)
+	}
+}
+
 // Who has waited for a connection gives the server only the time that is left: what is
 // refused is not saved when the row is free.
 func TestARefreshThatWaitedForItsConnection(t *testing.T) {

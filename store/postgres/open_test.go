@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/grantkeeper/grantkeeper/store/engine"
@@ -82,6 +83,8 @@ func TestSent(t *testing.T) {
 		{io.ErrUnexpectedEOF, true, false},
 		{os.ErrDeadlineExceeded, true, false},
 		{notSent{}, true, true},
+		{fmt.Errorf("%w: %w", pgx.ErrPreprocessingBatch{}, os.ErrDeadlineExceeded), false, false},
+		{fmt.Errorf("%w: %w", pgx.ErrPreprocessingBatch{}, server("57P01")), false, false},
 	} {
 		got := sent(tt.err)
 		if errors.Is(got, engine.ErrOutcome) != tt.outcome || errors.Is(got, errUnknown) != tt.unknown || (got == nil) != (tt.err == nil) || retryable(got) != (Code(tt.err) == "40001") {

@@ -247,10 +247,11 @@ func (p *Engine) InTime(ctx context.Context, text string, args []any, take func(
 
 // sent marks an error that came after the statement was sent as one of unknown outcome:
 // where the connection breaks then, pgx has an error in some of its modes that says
-// that nothing was sent.
+// that nothing was sent. What could not be prepared was not run: a new connection asks that
+// first, and waits for who holds the table.
 func sent(err error) error {
 	switch {
-	case err == nil:
+	case err == nil, errors.As(err, new(pgx.ErrPreprocessingBatch)):
 	case pgconn.SafeToRetry(err):
 		return fmt.Errorf("%w: %v", errUnknown, err)
 	case Code(err) == "", cut(err): // the server has not said that it has undone it
