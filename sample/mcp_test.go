@@ -309,12 +309,14 @@ func TestNothingToListenTo(t *testing.T) {
 	const revision = "2026-07-28"
 	body := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true},` +
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"` + revision + `","io.modelcontextprotocol/clientCapabilities":{}}}}`
-	w := post(h.handler, "POST", "/api/v5/mcp", body, map[string]string{
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer " + token,
-		"MCP-Protocol-Version": revision, "Mcp-Method": "subscriptions/listen",
-	})
-	if w.Code != 200 || !strings.Contains(w.Body.String(), `"result"`) {
-		t.Errorf("got %d %s", w.Code, w.Body)
+	for accept, want := range map[string]int{"application/json, text/event-stream": 200, "application/json": 400} { // it is a stream
+		w := post(h.handler, "POST", "/api/v5/mcp", body, map[string]string{
+			"Content-Type": "application/json", "Accept": accept, "Authorization": "Bearer " + token,
+			"MCP-Protocol-Version": revision, "Mcp-Method": "subscriptions/listen",
+		})
+		if w.Code != want || strings.Contains(w.Body.String(), `"result"`) != (want == 200) {
+			t.Errorf("%s: got %d %s", accept, w.Code, w.Body)
+		}
 	}
 }
 
