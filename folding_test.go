@@ -82,6 +82,7 @@ var mayFold = reviewed{
 	{"the form of a text is asked, and the text is used as it came", `
 		api/guard.go:isB64Token client/document.go:CheckDocumentHost config/hosts.go:askedAs config/hosts.go:hostName
 		connect/endpoint.go:parseEndpoint connect/wire.go:header signin/oidc.go:plainWord limit/proxies.go:Proxies.fromList limit/proxies.go:port`},
+	{"header names are alike in any case, and are allowed as they were asked for", `api/answer.go:allowedHeaders`},
 	{"header names are alike in any case, and more are taken out by it", `gateway/passed.go:notPassedOn gateway/passed.go:notPassedBack gateway/passed.go:onlyPassedBack gateway/passed.go:passedOn`},
 	{"a path that two servers could read differently is refused by it", `
 		operator/console/signin.go:Server.ownPath page/site.go:Site.withPages page/language.go:Visit.here gateway/original.go:cleaned

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -59,10 +62,11 @@ var (
 	exposed  = []string{"WWW-Authenticate, Retry-After, MCP-Protocol-Version, Mcp-Session-Id"}
 
 	preflightMethods = []string{"GET, HEAD, POST, PUT, PATCH, DELETE"}
-	preflightHeaders = []string{"Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Session-Id, " +
-		"Mcp-Method, Mcp-Name, Last-Event-ID, X-Auth-Token"}
-	preflightAge = []string{"3600"} // seconds
+	preflightAge     = []string{"3600"} // seconds
 )
+
+const preflightHeaders = "Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Session-Id, " +
+	"Mcp-Method, Mcp-Name, Last-Event-ID, X-Auth-Token"
 
 // setHeaders is for every answer. What a page of another origin may read is
 // told where one asks, and with a refusal: the ninth name of a header makes its
@@ -84,10 +88,25 @@ func preflight(w http.ResponseWriter, r *http.Request) bool {
 	}
 	h := w.Header()
 	h["Access-Control-Allow-Methods"] = preflightMethods
-	h["Access-Control-Allow-Headers"] = preflightHeaders
+	h["Access-Control-Allow-Headers"] = []string{allowedHeaders(r)}
 	h["Access-Control-Max-Age"] = preflightAge
 	w.WriteHeader(http.StatusNoContent)
 	return true
+}
+
+// allowedHeaders are what a page may send: of those that repeat an argument of a tool (MCP
+// 2026-07-28), whose names are the service's, what it asks for.
+func allowedHeaders(r *http.Request) string {
+	allowed := []string{preflightHeaders}
+	for _, list := range r.Header["Access-Control-Request-Headers"] {
+		for name := range strings.SplitSeq(list, ",") {
+			name = strings.Trim(name, " \t")
+			if of, ok := strings.CutPrefix(strings.ToLower(name), "mcp-param-"); ok && httpguts.ValidHeaderFieldName(of) {
+				allowed = append(allowed, name)
+			}
+		}
+	}
+	return strings.Join(allowed, ", ")
 }
 
 // unauthorized answers 401 (spec 5.7). What was wrong with a token is not told

@@ -72,7 +72,7 @@ var refusals = map[Result]attempt.Reason{
 
 // sawPreflight tells of a script that may not send what it wants to.
 func (s *Server) sawPreflight(r *http.Request) {
-	if s.Seen == nil || attempt.HeadersAllowed(strings.Join(r.Header["Access-Control-Request-Headers"], ","), preflightHeaders[0]) {
+	if s.Seen == nil || attempt.HeadersAllowed(strings.Join(r.Header["Access-Control-Request-Headers"], ","), allowedHeaders(r)) {
 		return
 	}
 	s.Seen(r, attempt.Observation{Step: attempt.FirstCall, Outcome: attempt.Failed, Reason: attempt.CORSHeader, What: attempt.Preflight, Status: http.StatusNoContent})

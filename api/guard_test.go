@@ -166,6 +166,20 @@ func TestPreflight(t *testing.T) {
 			}
 		})
 	}
+	// The names of arguments are the service's: what is asked for is allowed, and nothing else.
+	for asks, more := range map[string]string{
+		"mcp-param-region": ", mcp-param-region",
+		"content-type, Mcp-Param-A ,mcp-param-b-c,x-y": ", Mcp-Param-A, mcp-param-b-c",
+		"mcp-param-":                  "",
+		"mcp-param-a b, mcp-param-a(": "",
+		"x-mcp-param-a":               "",
+		"mcp-param-é":                 "",
+	} {
+		w := h.call("OPTIONS", "/api/v5/mcp", "Origin", "https://page.example", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", asks)
+		if got := w.Header()["Access-Control-Allow-Headers"]; len(got) != 1 || !strings.HasSuffix(got[0], "X-Auth-Token"+more) {
+			t.Errorf("%q is answered by %q", asks, got)
+		}
+	}
 	// Uncounted: the only request of the window is still there.
 	wantStatus(t, h.call("GET", "/api/v5/me", "X-Auth-Token", "key-of-ada-for-tests"), 200, "")
 }
