@@ -33,6 +33,9 @@ func Database(ctx context.Context, c config.Checked) (string, error) {
 func inspect(ctx context.Context, c config.Checked) (text string, empty bool, err error) {
 	if c.Postgres != "" {
 		text, has, err := store.InspectURL(ctx, c.Postgres, c.Ring)
+		if err = orMigrated(c, err); err == nil && has.Version > 0 && has.Works() != nil {
+			text += fmt.Sprintf(", schema %d%s", has.Version, taken)
+		}
 		return text, err == nil && has.Version == 0 || errors.Is(err, store.ErrAbsent), err
 	}
 	info, err := store.Inspect(ctx, c.Path)
@@ -41,7 +44,7 @@ func inspect(ctx context.Context, c config.Checked) (text string, empty bool, er
 		return text, true, err
 	}
 	if err == nil {
-		err = errors.Join(info.CheckKeys(c.Ring), info.CheckSchema())
+		err = errors.Join(info.CheckKeys(c.Ring), orMigrated(c, info.CheckSchema()))
 	}
 	if err == nil {
 		err = writable(c.Path)
@@ -49,7 +52,23 @@ func inspect(ctx context.Context, c config.Checked) (text string, empty bool, er
 	if err != nil {
 		return "", false, err
 	}
-	return fmt.Sprintf("sqlite %s, schema %d, %s", c.Path, info.Schema, terminal.Size(info.Bytes)), false, nil
+	text = fmt.Sprintf("sqlite %s, schema %d", c.Path, info.Schema)
+	if info.CheckSchema() != nil {
+		text += taken
+	}
+	return text + ", " + terminal.Size(info.Bytes), false, nil
+}
+
+// taken is said of an older schema where database.auto_migrate lets serve start on it.
+var taken = fmt.Sprintf(", is taken to %d at the start", store.SchemaVersion)
+
+// orMigrated leaves out of what is the matter an older schema that a start takes forward.
+func orMigrated(c config.Checked, err error) error {
+	var schema *store.SchemaError
+	if c.Database.AutoMigrate && errors.As(err, &schema) && schema.Older() {
+		return nil
+	}
+	return err
 }
 
 // newDatabase says whether there can be one.

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,8 +12,10 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/store/pgtest"
+	"github.com/grantkeeper/grantkeeper/token"
 )
 
 // working is a configuration whose database a server works on.
@@ -110,6 +113,54 @@ func TestDoctorLooksBesideTheServerOnPostgres(t *testing.T) {
 		if len(all) != 1 || all[0].Result != strings.Fields(want)[0] || !strings.Contains(all[0].Text+all[0].Fix, want[len("fail "):]) {
 			t.Errorf("%s: %+v, want %q", url, all, want)
 		}
+	}
+
+	old, err := pg.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Postgres = pg.URL(old)
+	s, err := store.Open(t.Context(), store.Options{URL: c.Postgres, Ring: c.Ring})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Close(), pg.Exec(old, `UPDATE meta SET value = '1' WHERE name IN ('schema', 'schema_oldest')`)); err != nil {
+		t.Fatal(err)
+	}
+	takesForward(t, c, fmt.Sprintf("postgres %s at 127.0.0.1:%d", old, pg.Port()))
+}
+
+// An older schema is a fault, unless the start takes it forward.
+func TestDatabaseOfAnOlderSchema(t *testing.T) {
+	c := healthy(t).Checked
+	ring, err := token.NewRing("sv", 1, token.NewKey(1, [32]byte{1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Ring = ring
+	if err := store.Unpack("../store/testdata/schema-0001.db.gz", c.Path); err != nil {
+		t.Fatal(err)
+	}
+	takesForward(t, c, "sqlite "+c.Path)
+}
+
+func takesForward(t *testing.T, c config.Checked, name string) {
+	t.Helper()
+	if text, err := Database(t.Context(), c); fault.CodeOf(err) != fault.State {
+		t.Errorf("%s, %v", text, err)
+	}
+	c.Database.AutoMigrate = true
+	want := fmt.Sprintf("%s, schema 1, is taken to %d at the start", name, store.SchemaVersion)
+	if text, err := Database(t.Context(), c); err != nil || !strings.HasPrefix(text, want) {
+		t.Errorf("%s, %v; want %s", text, err, want)
+	}
+	other, err := token.NewRing("sv", 1, token.NewKey(1, [32]byte{2}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Ring = other
+	if text, err := Database(t.Context(), c); fault.CodeOf(err) != fault.Config {
+		t.Errorf("with another key: %s, %v", text, err)
 	}
 }
 
