@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/remote"
 )
 
@@ -58,6 +60,19 @@ func TestContribNamesWhatThereIs(t *testing.T) {
 	}
 	if commands < 4 {
 		t.Errorf("only %d commands were found", commands)
+	}
+}
+
+// What systemd must not start again is told by the exit status of the main process: of one
+// that runs before it, RestartPreventExitStatus is not asked, and it would be started for ever.
+func TestUnitEndsWhereARestartMendsNothing(t *testing.T) {
+	unit, err := os.ReadFile("../../contrib/systemd/grantkeeper.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("RestartPreventExitStatus=%d %d %d\n", fault.Use, fault.Config, fault.State)
+	if text := string(unit); !strings.Contains(text, want) || strings.Contains(text, "\nExecStartPre=") || strings.Contains(text, "\nExecCondition=") {
+		t.Errorf("not %s for the main process alone:\n%s", want, text)
 	}
 }
 
