@@ -41,6 +41,8 @@ func OpenError(err error) error {
 		return Denied(err)
 	case errors.Is(err, store.ErrParted):
 		return &fault.Error{Code: fault.State, What: err.Error(), Hint: "put the database back beside its log, or move the log away: it holds what was written last"}
+	case errors.Is(err, store.ErrRestoring):
+		return &fault.Error{Code: fault.State, What: err.Error(), Hint: "run grantkeeper backup restore once more, which begins anew; or delete that file, to begin with an empty database"}
 	case errors.Is(err, store.ErrDamaged):
 		return fault.CannotOpen("restore a backup: grantkeeper backup restore FILE", "%v", err)
 	case errors.Is(err, store.ErrForeign):

@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // Whose a database is that this user may not open: to run as oneself mends nothing.
@@ -52,6 +54,15 @@ func TestDeniedByOneFile(t *testing.T) {
 	var e *fault.Error
 	if !errors.As(err, &e) || e.Code != 4 || e.Hint != "As root: chown -R "+ownerOf(dir)+" "+dir ||
 		e.What != "database: cannot open "+lock+": permission denied: it belongs to 'root', its folder to '"+ownerOf(dir)+"'" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// A restore that was not finished is begun anew, or given up.
+func TestOpenErrorOfARestore(t *testing.T) {
+	err := OpenError(fmt.Errorf("database: x.db.restoring: %w", store.ErrRestoring))
+	var e *fault.Error
+	if !errors.As(err, &e) || e.Code != fault.State || !strings.Contains(e.Hint, "grantkeeper backup restore") || !strings.Contains(e.Hint, "delete that file") {
 		t.Errorf("%+v", e)
 	}
 }

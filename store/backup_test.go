@@ -405,8 +405,8 @@ func TestNotADatabase(t *testing.T) {
 	}
 }
 
-// What a restore that was killed has left changes nothing of the next one's, which may be of
-// another backup.
+// Where a restore was killed no server makes an empty database, and what it has left changes
+// nothing of the next one's, which may be of another backup.
 func TestRestoreAfterOneThatWasKilled(t *testing.T) {
 	if !embedded() {
 		return
@@ -440,6 +440,15 @@ func TestRestoreAfterOneThatWasKilled(t *testing.T) {
 	}
 	copied(killed, to+".restoring")
 	copied(killed+"-journal", to+".restoring-journal")
+	for range 2 { // also where one of before has left an empty file
+		if s, err := Open(ctx, Options{Path: to, Ring: h.ring}); !errors.Is(err, ErrRestoring) {
+			t.Fatalf("a server starts: %v, %v", s, err)
+		}
+		if _, err := Inspect(ctx, to); !errors.Is(err, ErrRestoring) {
+			t.Errorf("inspected: %v", err)
+		}
+		done(t, os.WriteFile(to, nil, 0o600))
+	}
 	out, err := Restore(ctx, RestoreOptions{From: second, To: to, Ring: h.ring, KeepApprovals: true, Now: h.Now()})
 	if err != nil || out.Approvals != 201 {
 		t.Fatalf("%+v, %v", out, err)
@@ -447,6 +456,7 @@ func TestRestoreAfterOneThatWasKilled(t *testing.T) {
 	if left, err := filepath.Glob(to + ".restoring*"); len(left) > 0 || err != nil {
 		t.Errorf("left: %q, %v", left, err)
 	}
+	copied(killed, to+".restoring") // beside a database it is nothing
 	after := open(t, to, h.clock)
 	for _, id := range lives {
 		if !after.accepts(t, id) {

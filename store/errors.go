@@ -18,6 +18,7 @@ var (
 	ErrInUse       = engine.ErrInUse
 	ErrLogBeside   = engine.ErrLogBeside
 	ErrParted      = engine.ErrParted
+	ErrRestoring   = engine.ErrRestoring
 	ErrDamaged     = engine.ErrDamaged
 	ErrNodes       = engine.ErrNodes
 	ErrKeys        = engine.ErrKeys

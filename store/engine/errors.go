@@ -23,6 +23,7 @@ var (
 	ErrInUse       = errors.New("another process works on this database")
 	ErrLogBeside   = errors.New("what was written last is beside it, and would be lost")
 	ErrParted      = errors.New("the log of a database that is gone, empty or replaced")
+	ErrRestoring   = errors.New("a restore into its place was begun, and not finished")
 	ErrDamaged     = errors.New("the database is damaged")
 	ErrNodes       = errors.New("nodes of an older release work on this database")
 	ErrKeys        = errors.New("the secret keys are not the database's")

@@ -36,7 +36,7 @@ func (f *files) lockAll(path string, log *slog.Logger) (err error) {
 	if f.lock, err = lockFor(path); err != nil {
 		return err
 	}
-	if err := refuseParted(path); err != nil {
+	if err := errors.Join(refuseParted(path), refuseRestoring(path)); err != nil {
 		return err
 	}
 	if err := closeToOthers(path, log); err != nil {

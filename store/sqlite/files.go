@@ -91,6 +91,21 @@ func refuseParted(path string) error {
 	return nil
 }
 
+// restoring is behind the name of what a restore makes, until it is the database.
+const restoring = ".restoring"
+
+// refuseRestoring refuses the place of a database that a restore has not finished: a server
+// that a machine starts by itself would make an empty one there, and answer everybody by it.
+func refuseRestoring(path string) error {
+	if info, err := os.Stat(path); err == nil && info.Size() > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if _, err := os.Lstat(path + restoring); err != nil {
+		return nil
+	}
+	return fmt.Errorf("database: %s: %w", path+restoring, engine.ErrRestoring)
+}
+
 // hasLog is whether a database is one with a log of writes, by its first page. A backup is
 // none, nor is a copy that was not opened yet.
 func hasLog(path string) bool {

@@ -37,14 +37,14 @@ type Info struct {
 }
 
 // Inspect reads a SQLite file, also one that a server works on. It neither
-// locks nor changes it. fs.ErrNotExist, ErrForeign, ErrEmpty, ErrDamaged and
-// ErrParted are for the caller.
+// locks nor changes it. fs.ErrNotExist, ErrForeign, ErrEmpty, ErrDamaged,
+// ErrParted and ErrRestoring are for the caller.
 func Inspect(ctx context.Context, path string) (Info, error) {
 	path = realPath(path)
 	if err := refuseForeign(path); err != nil {
 		return Info{}, err
 	}
-	if err := refuseParted(path); err != nil {
+	if err := errors.Join(refuseParted(path), refuseRestoring(path)); err != nil {
 		return Info{}, err
 	}
 	stat, err := os.Stat(path)

@@ -150,7 +150,7 @@ func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 			return Restored{}, fmt.Errorf("database: %w", err)
 		}
 	}
-	part := o.To + ".restoring"
+	part := o.To + restoring
 	for _, left := range []string{part, part + "-journal"} { // by one that was killed: SQLite would put what the journal says into this one
 		if err := os.Remove(left); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Restored{}, fmt.Errorf("database: %w", err)
