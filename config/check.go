@@ -214,6 +214,9 @@ func (c *Checked) checkAddresses() (err error) {
 			return err
 		}
 	}
+	if err := c.checkPorts(); err != nil {
+		return err
+	}
 	if h := c.HTTP.ForwardedHeader; h != "" && !slices.Contains(limit.ForwardedHeaders, h) {
 		return fault.BadConfig(`write forwarded_header = "Forwarded", or leave it out`, "http.forwarded_header: %q is neither X-Forwarded-For nor Forwarded", h)
 	}
@@ -222,6 +225,39 @@ func (c *Checked) checkAddresses() (err error) {
 	}
 	c.Proxies = c.Proxies.Writing(c.HTTP.ForwardedHeader)
 	return nil
+}
+
+// checkPorts refuses listeners of which one would keep another from its port: the start would
+// say that it is in use, and nobody else uses it.
+func (c *Checked) checkPorts() error {
+	all := []struct{ key, address string }{{"http.listen", c.HTTP.Listen}, {"operator.listen", c.Operator.Listen}, {"gateway.listen", c.Gateway.Listen}}
+	for i, one := range all {
+		for _, other := range all[:i] {
+			if collide(one.address, other.address) {
+				return fault.BadConfig("give each a port of its own", "%s: %q is taken by %s, %q", one.key, one.address, other.key, other.address)
+			}
+		}
+	}
+	return nil
+}
+
+// collide reports whether two listeners have one port, which is not the machine's to choose,
+// and one address, or either has all. Those that are off have none.
+func collide(one, other string) bool {
+	host, port, err := net.SplitHostPort(one)
+	otherHost, otherPort, otherErr := net.SplitHostPort(other)
+	if err != nil || otherErr != nil {
+		return false
+	}
+	n, err := net.LookupPort("tcp", port)
+	m, otherErr := net.LookupPort("tcp", otherPort)
+	return err == nil && otherErr == nil && n == m && n != 0 &&
+		(host == otherHost || everyAddress(host) || everyAddress(otherHost))
+}
+
+func everyAddress(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "" || err == nil && address.IsUnspecified()
 }
 
 func checkListen(key, address string) error {

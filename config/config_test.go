@@ -458,6 +458,9 @@ func TestCheck(t *testing.T) {
 		{"database", func(l *Loaded) { l.Database.URL = "sqlite:///d?mode=ro" }, "database.url"},
 		{"listen", func(l *Loaded) { l.HTTP.Listen = "8080" }, "http.listen"},
 		{"listen", func(l *Loaded) { l.HTTP.Listen = "app.example:80" }, "http.listen"},
+		{"one port for two", func(l *Loaded) { l.HTTP.Listen, l.Operator.Listen = "127.0.0.1:8081", "127.0.0.1:8081" }, `operator.listen: "127.0.0.1:8081" is taken by http.listen`},
+		{"one of all addresses", func(l *Loaded) { l.Operator.Listen = "[::1]:8080" }, `operator.listen: "[::1]:8080" is taken by http.listen, ":8080"`},
+		{"by the service's name", func(l *Loaded) { l.HTTP.Listen, l.Operator.Listen = "127.0.0.1:https", "0.0.0.0:443" }, `operator.listen: "0.0.0.0:443" is taken by http.listen`},
 		{"operator listen", func(l *Loaded) { l.Operator.Listen = "127.0.0.1:99999" }, "operator.listen"},
 		{"operator hosts", func(l *Loaded) { l.Operator.Hosts = []string{"operators.example:8081"} }, "operator.hosts"},
 		{"proxies", func(l *Loaded) { l.HTTP.TrustedProxies = []string{"0.0.0.0/0"} }, "http.trusted_proxies"},
@@ -820,6 +823,15 @@ func TestOperatorHosts(t *testing.T) {
 	for _, bad := range []string{"", "ops.example:8081", "ops.example.", "*", "*.example", "https://ops.example", "ops.example/", "a@ops.example", "[::1]", "::1%lo", "2001:DB8:0::99", "127.1", "ümlaut.example"} {
 		if names, err := parseOperatorHosts([]string{bad}); err == nil {
 			t.Errorf("operator.hosts takes %q as %q", bad, names)
+		}
+	}
+}
+
+// Listeners whose port the machine chooses, that are off or at other addresses are let be.
+func TestListenersBesideEachOther(t *testing.T) {
+	for _, tt := range [][2]string{{"127.0.0.1:0", "127.0.0.1:0"}, {"127.0.0.1:8080", "10.0.0.1:8080"}, {":8080", ":8081"}, {"off", "off"}, {":8080", "off"}} {
+		if collide(tt[0], tt[1]) {
+			t.Errorf("%q beside %q is refused", tt[0], tt[1])
 		}
 	}
 }

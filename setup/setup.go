@@ -44,7 +44,7 @@ listen = %q
 # trusted_proxies = ["127.0.0.1/32"]
 
 [operator]
-listen = "127.0.0.1:8081"
+listen = %q
 password_file = %q
 
 [database]
@@ -85,7 +85,7 @@ func (o *Options) Write() (w Written, err error) {
 	}
 	databaseKey, database := o.databaseSetting()
 	return w, o.writeFiles(w, fmt.Sprintf(configText,
-		base, w.SecretKey, name, behind.Service, listenFor(base), w.PasswordFile, databaseKey, database, behind.Upstreams, behind.Rules))
+		base, w.SecretKey, name, behind.Service, listenFor(base), operatorsBeside(base), w.PasswordFile, databaseKey, database, behind.Upstreams, behind.Rules))
 }
 
 const another = "run it as a user who may, or choose --dir"
@@ -202,6 +202,14 @@ func listenFor(base string) string {
 		return "127.0.0.1:8080"
 	}
 	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "80"))
+}
+
+// operatorsBeside is where the operators' listener is, which needs a port of its own.
+func operatorsBeside(base string) string {
+	if strings.HasSuffix(listenFor(base), ":8081") {
+		return "127.0.0.1:8082"
+	}
+	return "127.0.0.1:8081"
 }
 
 // settle says where things go, the database too if that was left open.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 )
 
@@ -115,6 +116,23 @@ func TestKeyFileThatIsNone(t *testing.T) {
 		text, _ := os.ReadFile(key)
 		if is[i] = string(text); err != nil || is[i] == "" || is[i] != is[0] {
 			t.Errorf("%q, %v", is, err)
+		}
+	}
+}
+
+// What init writes, serve can start with: also where the base URL has the operators' port.
+func TestInitLeavesNoPortForTwo(t *testing.T) {
+	for base, want := range map[string]string{"https://app.example": "127.0.0.1:8081", "http://127.0.0.1:8081": "127.0.0.1:8082", "http://127.0.0.1:80": "127.0.0.1:8081"} {
+		w, err := (&Options{Dir: t.TempDir(), BaseURL: base}).Write()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := config.Load(w.Config, nil, nil)
+		if err == nil {
+			_, err = l.Check()
+		}
+		if err != nil || l.Operator.Listen != want {
+			t.Errorf("%s: operators at %s, %v; want %s", base, l.Operator.Listen, err, want)
 		}
 	}
 }
