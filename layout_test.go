@@ -77,7 +77,7 @@ var rooms = map[string]room{
 	"journal/chain":    {pure: true, may: []string{"strictjson"}},
 	"activity":         {pure: true, may: []string{"approval", "identity", "org"}},
 	"fault":            {pure: true},
-	"durable":          {libraries: []string{}},
+	"durable":          {libraries: []string{"golang.org/x/sys"}},
 	"attempt":          {pure: true, may: []string{"org"}},
 	"limit":            {may: pureRooms},
 	"provider":         {may: pureRooms},

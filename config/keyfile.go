@@ -119,7 +119,7 @@ func keyText(keys []NumberedKey) []byte {
 func MakeKeys(name string, number int) (*token.Key, error) {
 	one := NumberedKey{Number: number}
 	rand.Read(one.Secret[:])
-	err := durable.WriteBeside(name, 0o600, keyText([]NumberedKey{one}), os.Link) // never over another one
+	err := durable.WriteBeside(name, 0o600, keyText([]NumberedKey{one}), durable.PutNew) // never over another one
 	if err != nil {
 		return nil, fault.CannotOpen(ifDenied(err, "see that there is room for it, and that its folder can be written"), "secret_key_file: %v", err)
 	}

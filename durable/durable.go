@@ -28,7 +28,7 @@ func Replace(name string, mode fs.FileMode, content []byte) error {
 }
 
 // WriteBeside writes a file beside its place, where put brings it once it is on disk, by
-// os.Rename, or by os.Link if none may be there. None is left beside it.
+// os.Rename, or by PutNew if none may be there. None is left beside it.
 func WriteBeside(name string, mode fs.FileMode, content []byte, put func(part, name string) error) error {
 	part := name + "." + rand.Text()
 	err := write(part, mode, content)
@@ -39,6 +39,34 @@ func WriteBeside(name string, mode fs.FileMode, content []byte, put func(part, n
 	}
 	return err
 }
+
+// PutNew brings a whole file to a name that nobody has; it may keep the name that it has as well,
+// which is for the caller to remove. Disks that several systems share, such as those with exFAT,
+// know no second name of a file: it is renamed there, and where not even that can spare another
+// one, the name is looked at before.
+func PutNew(part, name string) error {
+	err := link(part, name)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	again := rename(part, name)
+	if errors.Is(again, syscall.EINVAL) || errors.Is(again, errors.ErrUnsupported) {
+		if _, there := os.Lstat(name); errors.Is(there, fs.ErrNotExist) {
+			again = os.Rename(part, name)
+		} else if there == nil {
+			again = fs.ErrExist
+		}
+	}
+	if errors.Is(again, fs.ErrExist) {
+		return &fs.PathError{Op: "rename", Path: name, Err: fs.ErrExist}
+	} else if again != nil {
+		return err // as the first way has it
+	}
+	return nil
+}
+
+// What PutNew tries. Tests have others.
+var link, rename = os.Link, renameNew
 
 func write(name string, mode fs.FileMode, content []byte) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)

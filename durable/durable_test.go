@@ -62,7 +62,7 @@ func TestFilesOutliveThePower(t *testing.T) {
 	for name, put := range map[string]func(name string) error{
 		"new":    func(name string) error { return WriteNew(name, 0o600, []byte("text")) },
 		"anew":   func(name string) error { return Replace(name, 0o600, []byte("text")) },
-		"linked": func(name string) error { return WriteBeside(name, 0o600, []byte("text"), os.Link) },
+		"linked": func(name string) error { return WriteBeside(name, 0o600, []byte("text"), PutNew) },
 	} {
 		at, synced := filepath.Join(dir, name), ""
 		synchronize = func(folder *os.File) error {
@@ -96,7 +96,7 @@ func TestNotWrittenOver(t *testing.T) {
 	}
 	for _, write := range []func() error{
 		func() error { return WriteNew(name, 0o600, []byte("new")) },
-		func() error { return WriteBeside(name, 0o600, []byte("new"), os.Link) },
+		func() error { return WriteBeside(name, 0o600, []byte("new"), PutNew) },
 	} {
 		if err := write(); !errors.Is(err, fs.ErrExist) {
 			t.Error(err)
@@ -132,6 +132,43 @@ func TestSyncFolder(t *testing.T) {
 		}
 		if _, err := of.Stat(); !errors.Is(err, fs.ErrClosed) {
 			t.Errorf("%v: the folder is open still, %v", c.says, err)
+		}
+	}
+}
+
+// A whole file comes to a name that nobody has, also where a file has no second name, as on exFAT,
+// and where a rename cannot spare another file; over one that is there it never comes.
+func TestPutNew(t *testing.T) {
+	defer func(a, b func(string, string) error) { link, rename = a, b }(link, rename)
+	refuses := func(err error) func(string, string) error { return func(string, string) error { return err } }
+	for what, ways := range map[string][2]func(string, string) error{
+		"links":         {link, refuses(errors.New("not asked"))},
+		"no links":      {refuses(&os.LinkError{Op: "link", Err: syscall.EPERM}), rename},
+		"neither":       {refuses(syscall.EOPNOTSUPP), refuses(syscall.EINVAL)},
+		"another Unix":  {refuses(syscall.EPERM), refuses(errors.ErrUnsupported)},
+		"a full folder": {refuses(syscall.ENOSPC), refuses(syscall.ENOSPC)},
+	} {
+		link, rename = ways[0], ways[1]
+		dir := t.TempDir()
+		part, name := filepath.Join(dir, "part"), filepath.Join(dir, "name")
+		for _, text := range []string{"one", "another"} {
+			if err := os.WriteFile(part, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err := PutNew(part, name)
+			os.Remove(part) // the same file, where it was linked
+			switch {
+			case what == "a full folder":
+				if !errors.Is(err, syscall.ENOSPC) {
+					t.Errorf("%s: %v", what, err)
+				}
+				continue
+			case text == "one" && err != nil, text == "another" && !errors.Is(err, os.ErrExist):
+				t.Errorf("%s, %s: %v", what, text, err)
+			}
+			if b, err := os.ReadFile(name); string(b) != "one" || err != nil {
+				t.Errorf("%s, %s: it has %q, %v", what, text, b, err)
+			}
 		}
 	}
 }

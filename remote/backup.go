@@ -45,7 +45,7 @@ func (c *Server) BackUp(ctx context.Context, name string, packed bool, reason st
 	}
 	info, err := os.Stat(part.Name())
 	if err == nil {
-		err = os.Link(part.Name(), name) // fails where the file has come to be meanwhile
+		err = durable.PutNew(part.Name(), name) // fails where the file has come to be meanwhile
 	}
 	if err != nil {
 		return 0, 0, fault.CannotOpen("", "%s: %v", name, err)

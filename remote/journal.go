@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net/http"
 	"net/url"
@@ -216,9 +217,12 @@ func ToFile(name string, write func(io.Writer) (int, error)) (int, error) {
 		f.Close()
 		return 0, err
 	}
-	for _, step := range []func() error{w.Flush, f.Sync, f.Close, func() error { return os.Link(f.Name(), name) }} {
+	for _, step := range []func() error{w.Flush, f.Sync, f.Close, func() error { return durable.PutNew(f.Name(), name) }} {
 		if err := step(); err != nil {
 			f.Close()
+			if errors.Is(err, fs.ErrExist) {
+				return 0, fault.AlreadyThere(name)
+			}
 			return 0, fault.CannotOpen("", "%v", err)
 		}
 	}
