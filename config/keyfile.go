@@ -25,13 +25,12 @@ var ErrRefused = errors.New("not taken")
 // it is as it was where take fails by ErrRefused; by any other error the keys may be in use,
 // so they stay. An error of edit changes nothing and is given as it is.
 func EditKeys(ctx context.Context, name string, edit func([]NumberedKey) ([]NumberedKey, error), take func() error) error {
-	const hint = "see that there is room for it, and that its folder can be written"
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target // one lock, by whatever name
 	}
 	unlock, err := lockBeside(ctx, name)
 	if err != nil {
-		return fault.CannotOpen(ifDenied(err, hint), "secret_key_file: %v", err)
+		return fault.CannotOpen(mendKeys(err), "secret_key_file: %v", err)
 	}
 	defer unlock()
 	b, err := readSecret("secret_key_file", name, noKeyFile)
@@ -46,7 +45,7 @@ func EditKeys(ctx context.Context, name string, edit func([]NumberedKey) ([]Numb
 		return err
 	}
 	if err := replaceFile(name, keyText(keys)); err != nil {
-		return fault.CannotOpen(ifDenied(err, hint), "secret_key_file: %v", err)
+		return fault.CannotOpen(mendKeys(err), "secret_key_file: %v", err)
 	}
 	if take == nil {
 		return nil
@@ -54,10 +53,21 @@ func EditKeys(ctx context.Context, name string, edit func([]NumberedKey) ([]Numb
 	err = take()
 	if errors.Is(err, ErrRefused) {
 		if undone := replaceFile(name, b); undone != nil {
-			err = fault.CannotOpen(ifDenied(undone, hint), "secret_key_file: %v; and what was not taken is still in it: %v", err, undone)
+			err = fault.CannotOpen(mendKeys(undone), "secret_key_file: %v; and what was not taken is still in it: %v", err, undone)
 		}
 	}
 	return err
+}
+
+// mendKeys is what mends a key file that cannot be changed, which takes another file beside it.
+func mendKeys(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "make room there"
+	case errors.Is(err, syscall.EROFS):
+		return "run it where its folder is not read-only"
+	}
+	return "run it as a user who may write in its folder"
 }
 
 // lockPatience is how long one who edits a key file waits for another: longer than a server
@@ -121,7 +131,7 @@ func MakeKeys(name string, number int) (*token.Key, error) {
 	rand.Read(one.Secret[:])
 	err := durable.WriteBeside(name, 0o600, keyText([]NumberedKey{one}), durable.PutNew) // never over another one
 	if err != nil {
-		return nil, fault.CannotOpen(ifDenied(err, "see that there is room for it, and that its folder can be written"), "secret_key_file: %v", err)
+		return nil, fault.CannotOpen(mendKeys(err), "secret_key_file: %v", err)
 	}
 	return token.NewKey(one.Number, one.Secret), nil
 }

@@ -5,11 +5,29 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/store/pgtest"
 )
+
+func hintOf(err error) string {
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		return e.Hint
+	}
+	return ""
+}
+
+// A key file is changed by another one in its folder: its owner alone is not who may do so.
+func TestKeysInAFolderOfAnother(t *testing.T) {
+	if got := mendKeys(&os.PathError{Op: "open", Path: "secret.key.lock", Err: syscall.EACCES}); got != "run it as a user who may write in its folder" {
+		t.Error(got)
+	}
+	if got := mendKeys(&os.PathError{Op: "open", Path: "secret.key.lock", Err: syscall.EROFS}); got != "run it where its folder is not read-only" {
+		t.Error(got)
+	}
+}
 
 // A new key file is there whole, its owner's alone and never over another one, or not at all.
 func TestMakeKeys(t *testing.T) {
@@ -26,8 +44,8 @@ func TestMakeKeys(t *testing.T) {
 	if err := disk.Fill(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := MakeKeys(name, 2); fault.CodeOf(err) != fault.Reach {
-		t.Errorf("on a full disk: %v", err)
+	if _, err := MakeKeys(name, 2); fault.CodeOf(err) != fault.Reach || !strings.Contains(hintOf(err), "make room") {
+		t.Errorf("on a full disk: %v, %s", err, hintOf(err))
 	}
 	if err := disk.Free(); err != nil {
 		t.Fatal(err)

@@ -138,7 +138,7 @@ func (s store) lockWaiting() (unlock func(), ok bool, err error) { return tryLoc
 func tryLock(name string) (unlock func(), ok bool, err error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, false, fault.CannotOpen("", "%v", err)
+		return nil, false, fault.CannotOpen(fault.MendWriting(err)+": --store FILE", "%v", err)
 	}
 	ok, err = lockFile(f)
 	if err != nil || !ok {

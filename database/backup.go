@@ -83,6 +83,8 @@ func restoreError(what string, err error) error {
 		return fault.BadConfig("use the key file of the installation that made the backup", "secret key: %s", what)
 	case noRoom(err):
 		return fault.CannotOpen("make room there", "%s", what)
+	case strings.HasPrefix(what, "database: "): // its place, and not the backup
+		return fault.CannotOpen("see that its folder exists, that this user may write in it, and that its disk is not read-only", "%s", what)
 	}
 	return fault.CannotOpen("see that the file is there and that this user may read and write", "%s", what)
 }

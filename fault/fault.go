@@ -5,7 +5,9 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
+	"syscall"
 )
 
 // The exit codes of every command.
@@ -93,6 +95,19 @@ func CodeOf(err error) int {
 		return e.Code
 	}
 	return Failed
+}
+
+// MendWriting says what lets a file be written that could not be.
+func MendWriting(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "make room there, or choose another place"
+	case errors.Is(err, syscall.EROFS):
+		return "choose a place that is not read-only"
+	case errors.Is(err, fs.ErrNotExist):
+		return "make the folder, or choose another place"
+	}
+	return "choose a place that this user may write in"
 }
 
 // AlreadyThere refuses to write over a file.

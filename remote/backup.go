@@ -29,11 +29,8 @@ func (c *Server) BackUp(ctx context.Context, name string, packed bool, reason st
 	}
 	part, err := os.CreateTemp(filepath.Dir(name), PartPattern(name)) // its owner's alone
 	if err != nil {
-		var at *fs.PathError // of a name that nobody chose
-		if errors.As(err, &at) {
-			err = at.Err
-		}
-		return 0, 0, fault.CannotOpen("choose a folder that this user may write in", "%s: %v", name, err)
+		err = unnamed(err)
+		return 0, 0, fault.CannotOpen(fault.MendWriting(err), "%s: %v", name, err)
 	}
 	defer os.Remove(part.Name())
 	at, err = c.readBackup(ctx, part, packed)
@@ -41,14 +38,20 @@ func (c *Server) BackUp(ctx context.Context, name string, packed bool, reason st
 		if known, ok := errors.AsType[*fault.Error](err); ok {
 			return 0, 0, known
 		}
-		return 0, 0, fault.CannotOpen("", "%s: %v", name, err)
+		if of, ok := errors.AsType[*fs.PathError](err); ok {
+			return 0, 0, fault.CannotOpen(fault.MendWriting(of), "%s: %v", name, of.Err)
+		}
+		return 0, 0, fault.CannotOpen(repeat, "%s: %v", name, err) // of the connection
 	}
 	info, err := os.Stat(part.Name())
 	if err == nil {
 		err = durable.PutNew(part.Name(), name) // fails where the file has come to be meanwhile
 	}
-	if err != nil {
-		return 0, 0, fault.CannotOpen("", "%s: %v", name, err)
+	if errors.Is(err, fs.ErrExist) {
+		return 0, 0, fault.AlreadyThere(name)
+	} else if err != nil {
+		err = unnamed(err)
+		return 0, 0, fault.CannotOpen(fault.MendWriting(err), "%s: %v", name, err)
 	}
 	_ = durable.SyncFolder(filepath.Dir(name)) // before the server relies on it
 	body := map[string]any{"taken_at": at, "reason": reason}
@@ -58,6 +61,20 @@ func (c *Server) BackUp(ctx context.Context, name string, packed bool, reason st
 			Hint: "keep it; what warns of old backups may go on until the next one", Left: true}
 	}
 	return at, info.Size(), nil
+}
+
+// repeat is what to do where the server has not gone on.
+const repeat = "see its log, and repeat it"
+
+// unnamed is why something failed with a file whose name nobody chose.
+func unnamed(err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return at.Err
+	}
+	if at, ok := errors.AsType[*os.LinkError](err); ok {
+		return at.Err
+	}
+	return err
 }
 
 // readBackup reads the copy to its last byte and onto the disk, and gives its
@@ -86,7 +103,13 @@ func (c *Server) readBackup(ctx context.Context, to *os.File, packed bool) (at i
 		err = io.ErrUnexpectedEOF
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return 0, fault.CannotOpen("", "%s broke off its answer", c.Base)
+		return 0, fault.CannotOpen(repeat, "%s broke off its answer", c.Base)
 	}
-	return at, errors.Join(err, done(), to.Sync())
+	if err == nil {
+		err = done()
+	}
+	if err == nil {
+		err = to.Sync()
+	}
+	return at, err
 }

@@ -135,9 +135,9 @@ func (c *Server) ExportProof(ctx context.Context, out io.Writer, query url.Value
 	defer answer.Body.Close()
 	counted, in := &entryCount{to: out}, &brokenOff{Reader: answer.Body}
 	if _, err := io.Copy(counted, in); in.err != nil {
-		return 0, fault.CannotOpen("see its log, and repeat it", "%s broke off its answer", c.Base)
+		return 0, fault.CannotOpen(repeat, "%s broke off its answer", c.Base)
 	} else if err != nil {
-		return 0, fault.CannotOpen("", "%v", err)
+		return 0, fault.CannotOpen(fault.MendWriting(err), "%v", err)
 	}
 	return counted.entries, nil
 }
@@ -190,7 +190,7 @@ func (c *Server) ExportEvents(ctx context.Context, out io.Writer, query url.Valu
 		}
 		for _, entry := range page.Items {
 			if _, err := fmt.Fprintf(out, "%s\n", entry); err != nil {
-				return n, fault.CannotOpen("", "%v", err)
+				return n, fault.CannotOpen(fault.MendWriting(err), "%v", err)
 			}
 		}
 		if n += len(page.Items); page.Next == "" {
@@ -208,10 +208,10 @@ func ToFile(name string, write func(io.Writer) (int, error)) (int, error) {
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
-		return 0, fault.CannotOpen("", "%v", err)
+		return 0, cannotWrite(name, err)
 	}
 	defer os.Remove(f.Name()) // it is under its own name by then, or nothing
-	w := bufio.NewWriter(f)
+	w := bufio.NewWriter(named{f, name})
 	n, err := write(w)
 	if err != nil {
 		f.Close()
@@ -223,11 +223,31 @@ func ToFile(name string, write func(io.Writer) (int, error)) (int, error) {
 			if errors.Is(err, fs.ErrExist) {
 				return 0, fault.AlreadyThere(name)
 			}
-			return 0, fault.CannotOpen("", "%v", err)
+			return 0, cannotWrite(name, err)
 		}
 	}
 	_ = durable.SyncFolder(filepath.Dir(name))
 	return n, nil
+}
+
+// named is a file that will have a name: of what cannot be written that one is told.
+type named struct {
+	*os.File
+	name string
+}
+
+func (n named) Write(p []byte) (int, error) {
+	written, err := n.File.Write(p)
+	if err != nil {
+		err = &fs.PathError{Op: "write", Path: n.name, Err: unnamed(err)}
+	}
+	return written, err
+}
+
+// cannotWrite is an error of a file that was to have a name.
+func cannotWrite(name string, err error) error {
+	err = unnamed(err)
+	return fault.CannotOpen(fault.MendWriting(err), "%s: %v", name, err)
 }
 
 // ExportActivity writes what apps did as it comes, and gives how many records its
@@ -240,11 +260,11 @@ func (c *Server) ExportActivity(ctx context.Context, out io.Writer, query url.Va
 	defer answer.Body.Close()
 	last, in := &lastLine{to: out}, &brokenOff{Reader: answer.Body}
 	if _, err := io.Copy(last, in); err != nil && in.err == nil {
-		return 0, fault.CannotOpen("", "%v", err)
+		return 0, fault.CannotOpen(fault.MendWriting(err), "%v", err)
 	}
 	var end struct{ Records *int }
 	if err := json.Unmarshal(last.line, &end); in.err != nil || err != nil || end.Records == nil {
-		return 0, fault.CannotOpen("see its log, and repeat it", "%s broke off its answer", c.Base)
+		return 0, fault.CannotOpen(repeat, "%s broke off its answer", c.Base)
 	}
 	return *end.Records, nil
 }

@@ -126,7 +126,7 @@ func makeKey(name string) error {
 		return checkKey(name)
 	}
 	if err != nil {
-		return fault.CannotOpen("see that its folder is there, and that this user may write in it", "--key-file: %v", err)
+		return fault.CannotOpen(fault.MendWriting(err), "--key-file: %v", err)
 	}
 	return nil
 }

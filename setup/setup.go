@@ -72,7 +72,7 @@ func (o *Options) Write() (w Written, err error) {
 		return w, err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return w, fault.CannotOpen(another, "%v", err)
+		return w, fault.CannotOpen(elsewhere(err), "%v", err)
 	}
 	w = Written{file, filepath.Join(dir, "secret.key"), filepath.Join(dir, "operator.password"), o.Behind.KeyFile, o.Database, false}
 	if w.KeyKept, err = o.mayWrite(w); err != nil {
@@ -89,6 +89,14 @@ func (o *Options) Write() (w Written, err error) {
 }
 
 const another = "run it as a user who may, or choose --dir"
+
+// elsewhere is what mends a file or folder that cannot be written.
+func elsewhere(err error) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return another
+	}
+	return fault.MendWriting(err) + ": --dir"
+}
 
 // service is the base URL as it is written, and what the service is called.
 func (o *Options) service() (base, name string, err error) {
@@ -148,7 +156,7 @@ func (o *Options) writeFiles(w Written, configuration string) error {
 			continue
 		}
 		if err := write(f.name, f.mode, []byte(f.text)); err != nil {
-			return fault.CannotOpen(another, "%v", err)
+			return fault.CannotOpen(elsewhere(err), "%v", err)
 		}
 	}
 	return nil

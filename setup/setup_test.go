@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/config"
@@ -133,6 +134,17 @@ func TestInitLeavesNoPortForTwo(t *testing.T) {
 		}
 		if err != nil || l.Operator.Listen != want {
 			t.Errorf("%s: operators at %s, %v; want %s", base, l.Operator.Listen, err, want)
+		}
+	}
+}
+
+// A full disk is not mended by another user.
+func TestElsewhere(t *testing.T) {
+	for err, want := range map[error]string{
+		syscall.ENOSPC: "make room there, or choose another place: --dir", syscall.EROFS: "choose a place that is not read-only: --dir", syscall.EACCES: another,
+	} {
+		if got := elsewhere(&os.PathError{Op: "write", Path: "secret.key", Err: err}); got != want {
+			t.Errorf("%v: %s", err, got)
 		}
 	}
 }
