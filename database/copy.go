@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/config"
@@ -12,18 +13,28 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
+// IsFile reports whether the value of a flag that says where a database is names a file with
+// its URL.
+func IsFile(value string) bool {
+	return !strings.HasPrefix(value, "sqlite:") && !strings.Contains(value, "://")
+}
+
 // PlaceOf reads the value of a flag, a URL or the name of a file with one; it never
 // repeats a URL, which may have a password. The rest is as configured.
 func PlaceOf(flag, value string, c config.Checked) (store.Place, error) {
 	c.Path, c.Postgres, c.Database = "", "", config.Database{URL: value}
-	if !strings.HasPrefix(value, "sqlite:") && !strings.Contains(value, "://") {
+	if IsFile(value) {
 		c.Database = config.Database{URLFile: value}
 	}
 	if err := c.CheckDatabase(); err != nil {
 		wrong := new(fault.Error)
 		if errors.As(err, &wrong) {
 			_, what, _ := strings.Cut(wrong.What, ": ")
-			return store.Place{}, &fault.Error{Code: wrong.Code, What: flag + ": " + what, Hint: wrong.Hint}
+			hint := wrong.Hint
+			if _, err := os.Stat(c.Database.URLFile); c.Database.URLFile != "" && errors.Is(err, fs.ErrNotExist) {
+				hint += "; a database of SQLite is written " + flag + " sqlite:///path/to/file"
+			}
+			return store.Place{}, &fault.Error{Code: wrong.Code, What: flag + ": " + what, Hint: hint}
 		}
 		return store.Place{}, err
 	}

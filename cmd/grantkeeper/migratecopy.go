@@ -85,6 +85,10 @@ func (g *global) migrateCopy(c *cobra.Command, checked config.Checked, from, to 
 	if mended > 0 {
 		fmt.Fprintf(c.OutOrStdout(), "%s had bytes that PostgreSQL cannot hold, which are U+FFFD there.\n", terminal.Plural(int(mended), "text"))
 	}
-	g.say(c, "Next: name it in database.url, then grantkeeper serve; start no server on the old one any more")
+	setting := "database.url"
+	if database.IsFile(to) {
+		setting += "_file"
+	}
+	g.say(c, "Next: name it in "+setting+", then grantkeeper serve; start no server on the old one any more")
 	return nil
 }
