@@ -16,6 +16,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/gateway"
+	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -832,6 +833,32 @@ func TestListenersBesideEachOther(t *testing.T) {
 	for _, tt := range [][2]string{{"127.0.0.1:0", "127.0.0.1:0"}, {"127.0.0.1:8080", "10.0.0.1:8080"}, {":8080", ":8081"}, {"off", "off"}, {":8080", "off"}} {
 		if collide(tt[0], tt[1]) {
 			t.Errorf("%q beside %q is refused", tt[0], tt[1])
+		}
+	}
+}
+
+// What is set and does nothing is named.
+func TestWhatDoesNothingIsNamed(t *testing.T) {
+	for what, tt := range map[string]struct {
+		set  func(l *Loaded)
+		want string // the setting that is named
+	}{
+		"as it should be":    {func(*Loaded) {}, ""},
+		"no gateway":         {func(l *Loaded) { l.Gateway.Listen = "off" }, "gateway.keys"},
+		"no console":         {func(l *Loaded) { l.Operator.Listen = "off" }, "operators"},
+		"nobody is believed": {func(l *Loaded) { l.HTTP.ForwardedHeader, l.HTTP.TrustedProxies = "Forwarded", nil }, "http.forwarded_header"},
+		"one is":             {func(l *Loaded) { l.HTTP.ForwardedHeader, l.HTTP.TrustedProxies = "Forwarded", []string{"10.0.0.0/8"} }, ""},
+	} {
+		c := good(t)
+		tt.set(&c)
+		checked, err := c.Check()
+		if err != nil {
+			t.Fatal(what, err)
+		}
+		checked.Named = append(checked.Named, operator.Named{Name: "ingrid"})
+		all := checked.IdleWarnings()
+		if tt.want == "" && len(all) > 0 || tt.want != "" && (len(all) != 1 || !strings.HasPrefix(all[0], tt.want+": ")) {
+			t.Errorf("%s: %q, want %q", what, all, tt.want)
 		}
 	}
 }

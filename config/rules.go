@@ -73,12 +73,26 @@ const Trusting = `there are no [[rules]]: under selected roles the service alone
 // untold is said while rules name nothing of an MCP server (decision V24).
 const untold = `there are no [[rules]]: under selected roles no tool of mcp.upstream can be called; add rules, or write unlisted = "service" under [service] where it decides by the signed headers`
 
-// Warnings are what config check and serve say of a configuration that is good.
+// Warnings are what config check says of a configuration that is good.
 func (c *Checked) Warnings() (all []string) {
 	if c.Service.Name == Defaults().Service.Name {
 		all = append(all, "service.name is the default: people read \""+c.Service.Name+"\" on every page")
 	}
-	return append(all, c.RuleWarnings()...)
+	return append(append(all, c.IdleWarnings()...), c.RuleWarnings()...)
+}
+
+// IdleWarnings name what is set and does nothing, for want of another setting.
+func (c *Checked) IdleWarnings() (all []string) {
+	if c.Gateway.Listen == "off" && len(c.Gateway.Keys) > 0 {
+		all = append(all, "gateway.keys: no gateway can use them, since gateway.listen is off")
+	}
+	if c.Config.Operator.Listen == "off" && len(c.Named) > 0 {
+		all = append(all, "operators: they have no console, since operator.listen is off")
+	}
+	if c.HTTP.ForwardedHeader != "" && len(c.HTTP.TrustedProxies) == 0 {
+		all = append(all, "http.forwarded_header: nobody is believed in it, since http.trusted_proxies is empty")
+	}
+	return all
 }
 
 // RuleWarnings are those of the warnings that are about rules.

@@ -139,7 +139,7 @@ func (s *Server) announce() {
 	if s.TLS == nil && len(s.HTTP.TrustedProxies) == 0 && strings.HasPrefix(s.Hosts.List()[0], "https:") {
 		s.log.Warn("no proxy is trusted: everybody behind one shares its rate limits", "setting", "http.trusted_proxies")
 	}
-	for _, warning := range s.RuleWarnings() {
+	for _, warning := range append(s.IdleWarnings(), s.RuleWarnings()...) {
 		s.log.Warn(warning)
 	}
 	if on.operators != nil && !config.LoopbackListen(addressOf(on.operators)) {
