@@ -9,6 +9,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/rules"
+	"github.com/grantkeeper/grantkeeper/strictjson"
 )
 
 // explainCall says whether the rules let an approval's client make a call to the
@@ -53,6 +54,9 @@ func readCall(values url.Values) (c rules.Call, err error) {
 	case sent != len(values):
 		return c, BadRequest("send tool, with arguments, read_only and path, or call, with body, or nothing")
 	case values.Get("tool") != "":
+		if arguments := values.Get("arguments"); arguments != "" && !oneObject(arguments) {
+			return c, BadRequest(`the arguments are a JSON object, each member once, such as {"role":"r-orders"}`)
+		}
 		reads := map[string]rules.Known{"true": rules.Yes, "false": rules.No}[values.Get("read_only")]
 		at := values.Get("path")
 		if at == client.MCPPath {
@@ -65,6 +69,13 @@ func readCall(values url.Values) (c rules.Call, err error) {
 	c.Method, c.Body = method, []byte(values.Get("body"))
 	c.Path, c.Query, _ = strings.Cut(target, "?")
 	return c, nil
+}
+
+// oneObject reports whether a text is what the arguments of a tool are: of anything else no rule
+// would find a role, and the reason would name the wrong thing.
+func oneObject(text string) bool {
+	_, err := strictjson.Folded([]byte(text), 128) // as deep as a message may be
+	return err == nil
 }
 
 // callExplanation is the explanation of a call.

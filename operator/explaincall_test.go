@@ -65,7 +65,7 @@ func TestExplainCall(t *testing.T) {
 	if !strings.Contains(w.Body.String(), `"allowed":false`) || !strings.Contains(w.Body.String(), "The approval ended on") {
 		t.Errorf("ended: %s", w.Body)
 	}
-	for _, query := range []string{"tool=a&tool=b", "tool=a&call=GET%20/x", "tool=a&read=budget", "tool=", "call=", "call=GET", "call=GET%20x", "call=GET%20/x&arguments=1", "tool=a&body=1", "tool=a&path=/x&path=/y", "call=GET%20/x&path=/x"} {
+	for _, query := range []string{"tool=a&tool=b", "tool=a&call=GET%20/x", "tool=a&read=budget", "tool=", "call=", "call=GET", "call=GET%20x", "call=GET%20/x&arguments=1", "tool=a&body=1", "tool=a&path=/x&path=/y", "call=GET%20/x&path=/x", "tool=a&arguments=role", "tool=a&arguments=%7B", "tool=a&arguments=%5B%5D", "tool=a&arguments=1"} {
 		o.want(400, "GET", "/v1/approvals/"+id+"/explain?"+query, "")
 	}
 	o.want(404, "GET", "/v1/approvals/"+strings.Repeat("0", 32)+"/explain?tool=a", "")
