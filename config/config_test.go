@@ -831,8 +831,19 @@ func TestOperatorHosts(t *testing.T) {
 // Listeners whose port the machine chooses, that are off or at other addresses are let be.
 func TestListenersBesideEachOther(t *testing.T) {
 	for _, tt := range [][2]string{{"127.0.0.1:0", "127.0.0.1:0"}, {"127.0.0.1:8080", "10.0.0.1:8080"}, {":8080", ":8081"}, {"off", "off"}, {":8080", "off"}} {
-		if collide(tt[0], tt[1]) {
+		if collide(tt[0], tt[1]) || collide(tt[1], tt[0]) {
 			t.Errorf("%q beside %q is refused", tt[0], tt[1])
+		}
+	}
+}
+
+// Those that have one port at one address are refused, whichever has all of them: 0.0.0.0 has
+// those of IPv6 as well (net.Listen).
+func TestListenersThatCollide(t *testing.T) {
+	for _, tt := range [][2]string{{"127.0.0.1:8080", "127.0.0.1:8080"}, {":8080", "127.0.0.1:8080"}, {":8080", "[::1]:8080"}, {"0.0.0.0:8080", "127.0.0.1:8080"},
+		{"0.0.0.0:8080", "[::1]:8080"}, {"[::]:8080", "127.0.0.1:8080"}, {"[::]:8080", "0.0.0.0:8080"}, {":8080", "0.0.0.0:8080"}, {"localhost:8080", "0.0.0.0:8080"}, {"127.0.0.1:https", ":443"}} {
+		if !collide(tt[0], tt[1]) || !collide(tt[1], tt[0]) {
+			t.Errorf("%q beside %q is taken", tt[0], tt[1])
 		}
 	}
 }
