@@ -29,13 +29,17 @@ func NotFound(what string) *Error {
 	return &Error{http.StatusNotFound, "not_found", "there is no such " + what}
 }
 
-// objectOf names the object of a route, for a route whose path names only one.
+// objectOf names the object of a route, for a route whose path names only one; those of a list
+// are what its filter can name.
 func objectOf(pattern string) string {
 	_, route, _ := strings.Cut(pattern, "/v1/")
-	kind, rest, _ := strings.Cut(route, "/{id}")
+	kind, rest, ofOne := strings.Cut(route, "/{id}")
+	if kind, _, _ := strings.Cut(kind, "/"); !ofOne && (kind == "approvals" || kind == "events" || kind == "activity") {
+		return "client, person or organization"
+	}
 	switch rest {
 	case "", "/disable", "/enable", "/delete", "/revoke", "/deactivate", "/reactivate", "/password", "/reset-link", "/reset-signin", "/ai-integration",
-		"/policy", "/requests", "/connections", "/connections/reviewed", "/connections/end":
+		"/policy", "/requests", "/connections", "/connections/reviewed", "/connections/exported", "/connections/end":
 		switch kind {
 		case "people":
 			return "person"

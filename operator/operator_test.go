@@ -541,12 +541,25 @@ func TestEventsByTime(t *testing.T) {
 	}
 	now := o.Store.Now()
 	for query, want := range map[string]int{
-		"?since=1h": len(all), "?until=1h": 0, "?since=7d&until=1d": 0,
+		"?since=1h": len(all), "?until=1h": 0, "?since=7d&until=1d": 0, "?since=0": len(all), "?until=0": 0,
 		fmt.Sprintf("?since=%d", now.Unix()+100):                            0,
 		"?until=" + now.Add(time.Hour).UTC().Format("2006-01-02T15:04:05Z"): len(all),
 	} {
 		if got := len(o.ids("/v1/events" + query)); got != want {
 			t.Errorf("events%s: %d, want %d", query, got, want)
+		}
+	}
+}
+
+// What a filter names, and nobody has, is said as what it can be.
+func TestNobodyHasWhatAFilterNames(t *testing.T) {
+	o := newOffice(t)
+	for _, one := range []map[string]any{
+		o.want(404, "GET", "/v1/approvals?person=nobody", ""),
+		o.want(404, "POST", "/v1/approvals/revoke", `{"client":"nobody","dry_run":true}`),
+	} {
+		if got := one["error_description"]; got != "there is no such client, person or organization" {
+			t.Error(got)
 		}
 	}
 }

@@ -266,9 +266,12 @@ func (c *Server) refusal(status int, text []byte) error {
 
 // whereListed leads to the objects that there are.
 func whereListed(what string) string {
-	for _, kind := range []string{"client", "approval", "person", "organization"} {
-		if strings.HasPrefix(what, "there is no such "+kind) {
-			return "see: grantkeeper " + kind + " list"
+	if what == "there is no such client, person or organization" {
+		return "see: grantkeeper client list, grantkeeper person list and grantkeeper organization list"
+	}
+	for _, one := range [][2]string{{"client", "client"}, {"approval", "approval"}, {"person", "person"}, {"organization", "organization"}, {"attempt", "attempts"}} {
+		if strings.HasPrefix(what, "there is no such "+one[0]) {
+			return "see: grantkeeper " + one[1] + " list"
 		}
 	}
 	return ""
