@@ -97,7 +97,7 @@ func TestPasskeys(t *testing.T) {
 	tor := s.SignedIn("tor")
 	form := tor.Get("/account/sign-in").Press("/account/sign-in/passkey").Fill("/account/sign-in/passkey/add")
 	form.Set("passkey", made)
-	tor.Post("/account/sign-in/passkey/add", form).Want(422).Says("The passkey could not be used.") // of another question
+	tor.Post("/account/sign-in/passkey/add", form).Want(422).Says("No passkey was added. Try again, unless this device has one already.") // of another question
 	form.Set("ask", pagetest.Attr(pagetest.Input(making, "ask"), "value"))
 	tor.Post("/account/sign-in/passkey/add", form).Want(422) // of another person
 	for _, bad := range []string{"", "x", "{}", strings.Replace(made, `"type":"public-key"`, `"type":"x"`, 1)} {

@@ -25,6 +25,7 @@ const recoveryCodes = 10
 type factorsPage struct {
 	page.Frame
 	Fault    string // what went wrong, in words
+	Done     string // what has just been done: added, removed or, with the last one, off
 	Factors  []factorRow
 	Recovery int          // codes that are left
 	Codes    []string     // new ones, shown once
@@ -51,7 +52,8 @@ func (s *Server) factorsPage(v *page.Visit) error {
 	if !v.SignedIn() {
 		return s.ToSignIn(v, v.R.URL.RequestURI())
 	}
-	return s.showFactors(v, http.StatusOK, &factorsPage{Return: s.Returned(v.R.URL.Query().Get("return"))})
+	q := v.R.URL.Query()
+	return s.showFactors(v, http.StatusOK, &factorsPage{Return: s.Returned(q.Get("return")), Done: s.JustDone(v, sealedFactors, q.Get("done"))})
 }
 
 func (s *Server) showFactors(v *page.Visit, status int, view *factorsPage) error {
@@ -68,6 +70,9 @@ func (s *Server) showFactors(v *page.Visit, status int, view *factorsPage) error
 			row.Used = new(page.On(f.UsedAt, v.Now))
 		}
 		view.Factors = append(view.Factors, row)
+	}
+	if view.Done == "removed" && len(asked) == 0 {
+		view.Done = "off"
 	}
 	view.Recovery = len(recovery)
 	_, _, view.Passkeys = s.relying(v)
@@ -187,6 +192,9 @@ func (s *Server) addFactor(v *page.Visit, f store.Factor, sealed string) error {
 	case err != nil:
 		return page.Wrap("add factor", err)
 	}
+	if len(view.Codes) == 0 {
+		view.Done = "added"
+	}
 	return s.showFactors(v, http.StatusOK, view)
 }
 
@@ -200,9 +208,10 @@ func (s *Server) addedBefore(v *page.Visit, asked []store.Factor, id, sealed str
 	view := &factorsPage{Return: sealed}
 	switch {
 	case !isAmong(asked, id): // a passkey that is somebody else's
-		view.Fault = v.Words.Say("factors.failed").String()
+		view.Fault = v.Words.Say("factors.notmade").String()
 		return s.showFactors(v, http.StatusUnprocessableEntity, view)
 	case len(asked) > 1, asked[0].UsedAt > 0, v.Now.Sub(time.Unix(asked[0].CreatedAt, 0)) > pressedTwice:
+		view.Done = "added"
 		return s.showFactors(v, http.StatusOK, view)
 	}
 	return s.renewRecovery(v, view)
@@ -260,12 +269,12 @@ func (s *Server) removeFactor(v *page.Visit) error {
 	if done {
 		return err
 	}
-	back := factorsPath(s.Returned(page.One(form, "return")))
+	sealed := s.Returned(page.One(form, "return"))
 	err = s.Store.RemoveFactor(v.R.Context(), v.Person.ID, v.Session, page.One(form, "id"), s.Act(v))
 	if errors.Is(err, store.ErrNotAllowed) {
-		return s.toAgain(v, back)
+		return s.toAgain(v, factorsPath(sealed))
 	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return page.Wrap("remove factor", err)
 	}
-	return v.See(back)
+	return v.See(page.WithQuery("/account/sign-in", "return", sealed, "done", s.SealDone(v, sealedFactors, "removed")))
 }

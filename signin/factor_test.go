@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
 	"github.com/grantkeeper/grantkeeper/identity"
@@ -249,7 +250,10 @@ func TestManagingFactors(t *testing.T) {
 	if all, err := s.Store.Factors(t.Context(), "ada"); err != nil || len(all) != 11 {
 		t.Errorf("%d factors, %v", len(all), err)
 	}
-	p.Press("/account/sign-in/remove").Follow().Want(200)
+	last := p.Press("/account/sign-in/remove").Follow().Want(200).Says("It is removed. Two-step sign-in is off: your password alone lets you in.")
+	if note := noteOf(last); note == nil || !pagetest.Has(note, "autofocus") {
+		t.Error("what was done does not take the focus")
+	}
 	if all, err := s.Store.Factors(t.Context(), "ada"); err != nil || len(all) != 0 {
 		t.Errorf("%d factors, %v", len(all), err)
 	}
@@ -265,6 +269,44 @@ func TestManagingFactors(t *testing.T) {
 	b.Post("/account/sign-in/confirm", form).Want(400)
 	s.NoPasswords = true
 	b.Get("/account/sign-in").Want(404)
+}
+
+// noteOf is what a page says first of what was just done.
+func noteOf(p *pagetest.Shown) *html.Node {
+	for _, n := range p.All(atom.P) {
+		if pagetest.Attr(n, "role") == "status" {
+			return n
+		}
+	}
+	return nil
+}
+
+// One of several factors that is removed is said to be, and so is one that is added to
+// others; the buttons that remove them are told apart.
+func TestSeveralFactors(t *testing.T) {
+	s := newSite(t)
+	b := s.SignedIn("ada")
+	signin.WithApp(t, b)
+	p := b.Get("/account/sign-in").Press("/account/sign-in/app").Want(200)
+	secret, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ReplaceAll(p.All(atom.Code)[0].FirstChild.Data, " ", ""))
+	s.Do(err)
+	code := identity.OneTimeCode(secret, s.Store.Now().Unix()/30)
+	for range 2 { // pressed twice
+		if note := noteOf(p.Press("/account/sign-in/confirm", "code", code).Want(200).Says("It is added. You can sign in with it from now on.")); !pagetest.Has(note, "autofocus") {
+			t.Error("what was done does not take the focus")
+		}
+	}
+	p = b.Get("/account/sign-in").Want(200)
+	var names []string
+	for _, n := range p.All(atom.Button) {
+		if by := pagetest.Attr(n, "aria-labelledby"); by != "" {
+			names = append(names, by)
+		}
+	}
+	if len(names) != 2 || names[0] == names[1] {
+		t.Errorf("the buttons are named by %q", names)
+	}
+	p.Press("/account/sign-in/remove").Follow().Want(200).Says("It is removed. Nobody can sign in with it any more.")
 }
 
 // A button that is pressed twice adds one factor, and the answer that the browser

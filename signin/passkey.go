@@ -179,7 +179,7 @@ func (s *Server) addPasskey(v *page.Visit) error {
 	}
 	key, host, ok := s.madePasskey(v, form)
 	if !ok {
-		view := &factorsPage{Return: s.Returned(page.One(form, "return")), Fault: v.Words.Say("factors.failed").String()}
+		view := &factorsPage{Return: s.Returned(page.One(form, "return")), Fault: v.Words.Say("factors.notmade").String()}
 		return s.showFactors(v, http.StatusUnprocessableEntity, view)
 	}
 	text, err := json.Marshal(key)

@@ -34,6 +34,7 @@ var (
 // Purposes of what is sealed here.
 const (
 	sealedDone    = "account was changed"
+	sealedFactors = "factors were changed"
 	sealedAttempt = "sign-in elsewhere"
 	sealedForgot  = "return after a new password"
 	sealedSecond  = "second step of a sign-in"
