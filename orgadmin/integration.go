@@ -171,11 +171,16 @@ func (s *Server) justDone(v *page.Visit, o org.Organization) ([]told, error) {
 	sealed := q.Get("done")
 	what, of, _ := strings.Cut(s.JustDone(v, sealedAdmin+o.ID, sealed), ":")
 	n, _ := strconv.Atoi(of)
+	if n == 0 && (what == "marked" || what == "ended") { // by another press, or in another tab
+		what = "before"
+	}
 	switch what {
 	case "":
 		return nil, nil
 	case "off":
 		return []told{{Looks: "warn", Says: v.Words.Say("lost.off")}}, nil
+	case "before":
+		return []told{{Looks: "good", Says: v.Words.Say("connections.before")}}, nil
 	case "marked":
 		return []told{{Looks: "good", Says: v.Words.Say("connections.marked", "n", n)}}, nil
 	case "ended":
