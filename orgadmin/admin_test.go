@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
@@ -418,6 +421,43 @@ func TestSaveRules(t *testing.T) {
 		}
 	}
 	pagetest.Pressed(ada.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "check", "new", "a.example").Want(200).Says("What you had written is in the form now.")
+}
+
+// The page of rules is long: it comes back at the list that a press has changed or
+// searched, and where a fault is told there instead.
+func TestRulesComeBackWhereTheyWere(t *testing.T) {
+	ada := newSite(t).SignedIn("ada")
+	press := func(p *pagetest.Shown, name, value, want string, changes ...string) *pagetest.Shown {
+		t.Helper()
+		p = pagetest.Pressed(p, pagetest.NordlysRules, name, value, changes...)
+		for _, n := range slices.Collect(p.Doc.Descendants()) {
+			if pagetest.Has(n, "autofocus") {
+				if text := strings.Join(strings.Fields(textOf(n)), " "); text != want || !pagetest.Has(n, "tabindex") && n.DataAtom != atom.Input {
+					t.Errorf("%s=%s: the focus is on %q", name, value, text)
+				}
+				return p
+			}
+		}
+		t.Errorf("%s=%s: the focus is nowhere", name, value)
+		return p
+	}
+	p := press(ada.Get(pagetest.NordlysRules), "action", "add", "One one.example", "new", "one.example", "newname", "One")
+	p = press(p, "action", "add", "Two two.example", "new", "two.example", "newname", "Two")
+	p = press(p, "forget", "0", "1 app has a rule of its own")
+	p = press(p, "forget", "0", "") // the field for a new one
+	p = press(p, "action", "find", "Treasurer Nordlys (anchor circle) Add", "role", "treasurer")
+	p = press(p, "take", "treasurer", "Roles that are never given")
+	p = press(p, "give", "treasurer", "Roles that are never given")
+	press(p, "action", "add", "These rules cannot be saved: “ no host! ” is no address of an app. Write it as connect.example.", "new", "no host!")
+}
+
+func textOf(n *html.Node) (text string) {
+	for n := range n.Descendants() {
+		if n.Type == html.TextNode {
+			text += n.Data + " "
+		}
+	}
+	return text
 }
 
 // However an admin types a host it is one rule, which a client meets by the spelling of its

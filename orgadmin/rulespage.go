@@ -44,6 +44,7 @@ type rulesPage struct {
 	RoleFault            page.Said
 	Days                 []daysOption
 	ReviewDays           int
+	At                   string // which list was changed or searched: added, apps, never or found
 }
 
 // A triple is the three rules to choose from.
@@ -62,6 +63,7 @@ type appRule struct {
 	On         *page.Moment // nil: it is not saved
 	Fault      page.Said
 	Shown      string // path of its connections
+	Added      bool   // by this press
 }
 
 type neverRole struct{ ID, Name, Circle string }
@@ -94,6 +96,7 @@ type rulesState struct {
 	more                            bool
 	overtaken                       *overtaken
 	told                            []told
+	at                              string // as of the page
 }
 
 // rulesPage is GET .../ai-integration/rules.
@@ -149,9 +152,11 @@ func (s *Server) rulesForm(v *page.Visit, o org.Organization, form url.Values) e
 // was in their fields.
 func (s *Server) editLists(v *page.Visit, o org.Organization, st *rulesState, form url.Values) (typed bool, err error) {
 	if number := page.One(form, "forget"); number != "" {
+		st.at = "apps"
 		st.forget(number)
 	}
 	if role := page.One(form, "give"); role != "" {
+		st.at = "never"
 		st.never(role, false)
 	}
 	names, err := s.NamesIn(v, o)
@@ -159,6 +164,7 @@ func (s *Server) editLists(v *page.Visit, o org.Organization, st *rulesState, fo
 		return false, err
 	}
 	if role := page.One(form, "take"); names.Roles[role].ID != "" && len(st.Mine.Ceiling.Never) < policy.MaxNever {
+		st.at = "never"
 		st.never(role, true)
 	} else if text := strings.TrimSpace(page.One(form, "role")); text != "" && role == "" {
 		typed = true
@@ -173,7 +179,7 @@ func (s *Server) editLists(v *page.Visit, o org.Organization, st *rulesState, fo
 
 // findRoles offers the roles that a text finds.
 func (st *rulesState) findRoles(v *page.Visit, names page.Names, text string) {
-	st.role = text
+	st.role, st.at = text, "found"
 	for _, r := range names.Roles {
 		if !slices.Contains(st.Mine.Ceiling.Never, r.ID) && (org.Finds(r.Name, text) || org.Finds(names.Circles[r.Circle], text)) {
 			st.found = append(st.found, neverRole{r.ID, r.Name, names.Circles[r.Circle]})
@@ -209,7 +215,7 @@ func (st *rulesState) addApp(v *page.Visit, text, name string) {
 	case slices.ContainsFunc(st.Mine.Apps, func(a policy.App) bool { return a.Key() == app.Key() }):
 		st.newFault = v.Words.Say("orgrules.fault.twice")
 	default:
-		st.Mine.Apps = append(st.Mine.Apps, app)
+		st.Mine.Apps, st.at = append(st.Mine.Apps, app), "added"
 		return
 	}
 	st.new, st.newName, st.status = text, name, http.StatusUnprocessableEntity
@@ -243,7 +249,9 @@ func (s *Server) showRules(v *page.Visit, o org.Organization, st *rulesState) er
 		New: st.new, NewName: st.newName, NewFault: st.newFault, Widest: widestOf(st.Mine), ReadOnly: st.Mine.Ceiling.ReadOnly,
 		NoPersonal: st.Mine.Ceiling.NoPersonal, Impersonal: s.NoPersonal, Found: st.found, More: st.more, Role: st.role, RoleFault: st.roleFault,
 		Days: daysOptions(st.Mine.MaxDays), ReviewDays: st.Mine.ReviewDays}
-	view.faults(v, st)
+	if view.faults(v, st); len(view.Faults)+len(st.told) == 0 && st.overtaken == nil { // which take the focus themselves
+		view.At = st.at
+	}
 	title := page.TitleOf(faultsOf(view.Faults), "orgrules.title", "orgrules.error")
 	h, err := s.adminHead(v, o, "rules", title)
 	if err != nil {
@@ -321,7 +329,7 @@ func (s *Server) nameRules(v *page.Visit, o org.Organization, st *rulesState, vi
 	saved := byKey(st.Base.Apps)
 	for i, a := range st.Mine.Apps {
 		row := appRule{N: i, App: appOfRule(a), Rule: triple{"rule:" + strconv.Itoa(i), a.Rule}, Fault: contradiction(v, st.Mine, i),
-			Shown: page.WithQuery(page.IntegrationPath(o.ID), "find", a.Host)}
+			Shown: page.WithQuery(page.IntegrationPath(o.ID), "find", a.Host), Added: view.At == "added" && i == len(st.Mine.Apps)-1}
 		var err error
 		if row.Person, err = s.nameOfMember(v, a.Person); err != nil {
 			return err
