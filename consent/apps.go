@@ -26,6 +26,7 @@ type appsPage struct {
 	Path         string  // of this page
 	Revoked      *string // name of the app whose access was just revoked
 	Changed      *string // name of the app whose approval was just edited
+	Kept         *string // name of the app whose approval was saved as it was
 	Apps         []connected
 	Ended        []endedApproval
 }
@@ -97,7 +98,7 @@ func (s *Server) apps(v *page.Visit) error {
 		return err
 	}
 	view.Revoked = justRevoked(rows, v.R.URL.Query().Get("revoked"), revokes(v))
-	view.Changed = s.justEdited(v, rows)
+	view.Changed, view.Kept = s.justEdited(v, rows, "changed"), s.justEdited(v, rows, "same")
 	return s.Show(v, http.StatusOK, appsTemplate, view)
 }
 

@@ -176,9 +176,13 @@ func (s *Server) save(v *page.Visit, e editing, shown grantset.Set, form url.Val
 		return s.editAgain(v, e, shown, form, []grantset.Fault{fault})
 	}
 	switch same := choice.Set.Equal(e.row.Grant); {
+	case same && ends == e.row.EndsAt && choice.Set.Equal(shown) && page.One(form, "ends") == "":
+		return s.asItWas(v, e)
 	case same && ends == e.row.EndsAt:
 		return s.edited(v, e)
-	case !same:
+	case same: // also where another tab has saved it: the end date is not there yet
+		shown = choice.Set
+	default:
 		if done, err := s.strengthen(v, e.row.Client, choice.Set.Kind, s.withChoices(v.R.URL.EscapedPath(), v.Person.ID, form)); done {
 			return err
 		}
@@ -196,7 +200,7 @@ func (s *Server) save(v *page.Visit, e editing, shown grantset.Set, form url.Val
 	case errors.Is(err, store.ErrNotAllowed):
 		return s.editAgain(v, e, shown, form, []grantset.Fault{grantset.NotAllowed})
 	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotFound):
-		return s.overtaken(v, choice.Set)
+		return s.overtaken(v, choice.Set, ends)
 	case err != nil:
 		return page.Wrap("edit", err)
 	}
@@ -211,14 +215,14 @@ func (s *Server) editAgain(v *page.Visit, e editing, shown grantset.Set, form ur
 
 // overtaken answers a page whose approval is not any more what it showed: with
 // what is so now, and nothing saved.
-func (s *Server) overtaken(v *page.Visit, wanted grantset.Set) error {
+func (s *Server) overtaken(v *page.Visit, wanted grantset.Set, ends int64) error {
 	e, err := s.editing(v)
 	switch {
 	case err != nil:
 		return err
 	case e.row.Phase == approval.Ended:
 		return s.showEnded(v, e)
-	case e.row.Grant.Equal(wanted): // the other tab wanted the same
+	case e.row.Grant.Equal(wanted) && (ends == 0 || e.row.EndsAt > 0 && e.row.EndsAt <= ends): // the other tab wanted the same
 		return s.edited(v, e)
 	}
 	return s.showEdit(v, e, e.row.Grant, e.current(), showing{status: http.StatusConflict, stale: true})
@@ -320,9 +324,15 @@ func (s *Server) edited(v *page.Visit, e editing) error {
 	return v.See(page.WithQuery(page.AppsPath(e.org.ID), "changed", s.SealDone(v, sealedEdited, e.row.ID.String())))
 }
 
-// justEdited names the client of an approval that the person has just edited.
-func (s *Server) justEdited(v *page.Visit, rows []store.ApprovalRow) *string {
-	id := s.JustDone(v, sealedEdited, v.R.URL.Query().Get("changed"))
+// asItWas goes back to Connected apps, which says that nothing was changed.
+func (s *Server) asItWas(v *page.Visit, e editing) error {
+	return v.See(page.WithQuery(page.AppsPath(e.org.ID), "same", s.SealDone(v, sealedEdited, e.row.ID.String())))
+}
+
+// justEdited names the client of an approval that the person has just edited, as a
+// parameter of the address says.
+func (s *Server) justEdited(v *page.Visit, rows []store.ApprovalRow, parameter string) *string {
+	id := s.JustDone(v, sealedEdited, v.R.URL.Query().Get(parameter))
 	for _, r := range rows {
 		if r.ID.String() == id && !ended(r) {
 			return new(nameOfApp(r))

@@ -286,7 +286,7 @@ func TestStaleEdit(t *testing.T) {
 	}
 	// What changes nothing is no edit.
 	three.Press(path, "decision", "save").Want(409)
-	ada.Get(path).Press(path, "decision", "save").Follow().Says("is changed.")
+	ada.Get(path).Press(path, "decision", "save").Follow().Says("What “Quill Assistant” can do is as it was. You changed nothing.")
 	// Nothing but saving makes an overtaken page current.
 	two.Press(path, "grant", "everything", "action", "preview").Want(200).Press(path, "decision", "save").Want(409)
 	two.Press(path, "grant", "", "decision", "save").Want(422).Press(path, "grant", "everything", "decision", "save").Want(409)

@@ -135,6 +135,19 @@ func TestEndsAfterSigningIn(t *testing.T) {
 		"Until I end it", "1 day (22 November 2026)", "*7 days (28 November 2026)", "30 days (21 December 2026)")
 }
 
+// What another tab has saved as well does not swallow the end date that comes with it.
+func TestShortenBesideAnotherTab(t *testing.T) {
+	s := newSite(t)
+	tor := s.SignedIn("tor")
+	path := editPath("nordlys", tor.Connect("grant", "everything"))
+	one, two := tor.Get(path), tor.Get(path)
+	same := []string{"grant", "roles", "personal", "1", "decision", "save"}
+	one.Press(path, same...).Follow().Says("is changed", "No end date")
+	for range 2 { // pressed twice
+		two.Press(path, append(same, "ends", "7")...).Follow().Want(200).Says("is changed", "Ends on 28 November 2026")
+	}
+}
+
 // An approval can be made shorter while it lives, never longer, and says so under
 // Connected apps; once its date has come it is over.
 func TestShorten(t *testing.T) {
