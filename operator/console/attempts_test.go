@@ -53,6 +53,9 @@ func TestAttemptsInTheConsole(t *testing.T) {
 	if strings.Contains(texts, "by the address") {
 		t.Error("it is said of what nothing was joined to")
 	}
+	nameless := attempt.Of(attempt.Observation{At: at + 2550, Step: attempt.Authorize, Outcome: attempt.Done, Keys: attempt.Keys{Client: "nameless", Host: "plain.example", Walk: "n"}})
+	o.Do(o.Store.AddAttempts(o.Context(), []attempt.Record{nameless}, nil))
+	b.asks("GET", "/attempts?query=plain.example", nil).want(200).says("(no name)").saysNot("(no client yet)")
 	alone := attempt.Observation{At: at + 2600, Step: attempt.Challenge, Outcome: attempt.Done, Keys: attempt.Keys{Address: "203.0.113.9"}}
 	o.Do(o.Store.AddAttempts(o.Context(), []attempt.Record{attempt.Merge(attempt.Of(alone), walk)}, nil))
 	rows, _, err := o.Store.Attempts(o.Context(), store.AttemptFilter{Find: "203.0.113.9"})

@@ -24,7 +24,7 @@ func (b *browser) goesThrough(path string, values ...string) *seen {
 func (o *office) withPeople() {
 	o.Helper()
 	o.Do(o.Store.Enter(o.Context(), store.Entry{Value: "of ada", Person: "ada", Browser: "Firefox", System: "Linux"}, store.Act{Actor: "person:ada", Address: "203.0.113.9"}))
-	o.Do(o.Store.AddFactors(o.Context(), "ada", "", []store.Factor{{ID: "one", Kind: store.FactorOneTime, Name: "phone"}, {ID: "code", Kind: store.FactorRecovery, Secret: "h"}}, store.Act{}))
+	o.Do(o.Store.AddFactors(o.Context(), "ada", "", []store.Factor{{ID: "one", Kind: store.FactorOneTime, Name: "phone"}, {ID: "two", Kind: store.FactorOneTime}, {ID: "code", Kind: store.FactorRecovery, Secret: "h"}}, store.Act{}))
 }
 
 // A person's page says how they sign in, where they belong, and what apps they have;
@@ -38,7 +38,7 @@ func TestPeopleInTheConsole(t *testing.T) {
 	b.asks("GET", "/people?q=tor", nil).want(200).says("tor@nordlys.example") // by ID too
 	b.asks("GET", "/people?state=deactivated", nil).want(200).says("No person matches.")
 	b.asks("GET", "/people?state=x", nil).want(400)
-	b.asks("GET", "/people/ada", nil).want(200).says("Firefox on Linux", "203.0.113.9", "Authenticator app phone", "1 recovery code left", "Nordlys", "Admin", "Name of quill", "Deactivate…", "Reset second factor…", "Make a reset link…")
+	b.asks("GET", "/people/ada", nil).want(200).says("Firefox on Linux", "203.0.113.9", "Authenticator app phone , added", "Authenticator app, added", "1 recovery code left", "Nordlys", "Admin", "Name of quill", "Deactivate…", "Reset second factor…", "Make a reset link…")
 	b.asks("GET", "/people/ada@nordlys.example", nil).want(404) // by ID alone
 	for _, path := range []string{"/people/ada/sign-out", "/people/ada/reset-factor", "/people/ada/deactivate", "/people/ada/reactivate", "/people/ada/link"} {
 		b.goesThrough(path).want(422).says("Say why.")
