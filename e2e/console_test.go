@@ -31,10 +31,28 @@ const consoleFaults = `(async () => {
 		if (e.scrollWidth > e.clientWidth || e.getBoundingClientRect().right > e.parentNode.closest("a, span, td, th, p, h2, dd, div").getBoundingClientRect().right + .5) said.push("too wide: " + name);
 		if (name.startsWith("Quill") && e.getBoundingClientRect().height > 2 * parseFloat(style.lineHeight) - 1) said.push("broken: " + name);
 	}
+	for (const e of document.querySelectorAll("table")) {
+		const place = e.closest(".card"), inside = place && place.getBoundingClientRect().right - parseFloat(getComputedStyle(place).paddingRight);
+		if (place && e.getBoundingClientRect().right > inside + .5) said.push("a table leaves its card: " + e.caption?.textContent);
+	}
+	const label = document.createElement("span");
+	label.style.cssText = "position: absolute; overflow-wrap: normal";
+	for (const e of document.querySelectorAll(".cards td[data-label]")) {
+		const style = getComputedStyle(e);
+		if (style.display === "none" || getComputedStyle(e, "::before").content === "none") continue;
+		if (style.display !== "grid" && getComputedStyle(e, "::before").display !== "block") said.push("a label touches what it is for: " + e.dataset.label);
+		for (const word of style.display === "grid" ? e.dataset.label.split(" ") : []) {
+			label.textContent = word;
+			e.append(label);
+			if (label.getBoundingClientRect().width > parseFloat(style.gridTemplateColumns) + .5) said.push("a label is broken: " + word);
+			label.remove();
+		}
+	}
 	const words = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
 	for (let text; (text = words.nextNode());) {
-		if (!text.parentElement.closest("table, dl") || text.parentElement.closest("bdi, .unseen") || text.parentElement.closest("thead")?.offsetWidth < 2) continue;
-		for (const word of text.data.matchAll(/\S+/g)) {
+		if (!text.parentElement.closest("table, dl, form") || text.parentElement.closest("bdi, .unseen") || text.parentElement.closest("thead")?.offsetWidth < 2) continue;
+		for (const word of text.data.matchAll(text.parentElement.closest("form") ? /\p{L}+/gu : /\S+/g)) {
+			if (word[0].length > 40) continue;
 			const range = document.createRange();
 			range.setStart(text, word.index);
 			range.setEnd(text, word.index + word[0].length);
@@ -80,7 +98,8 @@ func TestConsoleInBrowser(t *testing.T) {
 	wide := h.caller().postJSON("/oauth/register", fmt.Sprintf(`{"client_name":%q,"redirect_uris":["https://%sexample.com:8443/cb"]}`,
 		strings.Repeat("W", 100), strings.Repeat("a12.", 58))).json(t)["client_id"].(string)
 	h.caller().postJSON("/oauth/register", `{"client_name":"Quill","redirect_uris":["https://quill.example/cb"]}`)
-	h.connected("") // a living one
+	h.change("/v1/directory", fmt.Sprintf(`{"reason":"test","roles":[{"id":"long","organization":"nordlys","circle":"nordlys-anchor","name":%q,"fillers":["ada"]}]}`, strings.Repeat("lang", 24)))
+	h.connected("", "organization", "nordlys", "grant", "roles", "role:long", "read") // a living one
 	approval := h.items("/v1/approvals?state=live")[0]["id"].(string)
 	person, organization := h.items("/v1/approvals?state=live")[0]["person"].(string), h.items("/v1/approvals?state=live")[0]["organization"].(string)
 	var attempt string
