@@ -248,6 +248,19 @@ func TestEveryPage(t *testing.T) {
 				t.Errorf("%s: a drawing has no size of its own", name)
 			}
 		}
+		for n := range p.Doc.Descendants() { // a text beside an element would stand above or below it in the grid of a button
+			class, text, beside := strings.Fields(pagetest.Attr(n, "class")), false, false
+			if n.DataAtom != atom.Button && !slices.Contains(class, "button") || slices.Contains(class, "link") {
+				continue
+			}
+			for c := range n.ChildNodes() {
+				text = text || c.Type == html.TextNode && strings.TrimSpace(c.Data) != ""
+				beside = beside || c.Type == html.ElementNode
+			}
+			if text && beside {
+				t.Errorf("%s: the button %q is broken into pieces", name, textOf(n))
+			}
+		}
 		ids := map[string]bool{}
 		for n := range p.Doc.Descendants() {
 			if id := pagetest.Attr(n, "id"); id != "" && ids[id] {
