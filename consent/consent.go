@@ -52,6 +52,7 @@ const (
 	sealedChoices = "choices kept through sign-in"
 	sealedEdit    = "edit page"
 	sealedEdited  = "approval was edited"
+	sealedLeft    = "organization was left"
 
 	sealedWithdrawn = "request was withdrawn"
 )

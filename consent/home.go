@@ -1,6 +1,7 @@
 package consent
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 
@@ -17,7 +18,7 @@ func (s *Server) home(v *page.Visit) error {
 		return page.Wrap("organizations", err)
 	}
 	view := &homePage{Frame: s.Frame(v, "home.title")}
-	view.Other, view.Packed = true, true
+	view.Other, view.Packed, view.Left = true, true, s.JustDone(v, sealedLeft, v.R.URL.Query().Get("left"))
 	for _, o := range visible(v, offers) {
 		view.Organizations = append(view.Organizations, homeOrganization{
 			ID: o.Organization.ID, Name: o.Organization.Name, Admin: o.Member.Admin, Open: o.Organization.AIIntegration,
@@ -32,6 +33,7 @@ func (s *Server) home(v *page.Visit) error {
 type homePage struct {
 	page.Frame
 	Organizations []homeOrganization
+	Left          string // name of the one that the person has just left; not ours
 }
 
 type homeOrganization struct {
@@ -98,6 +100,7 @@ type leavePage struct {
 	Organization string // not ours
 	Admin        bool
 	Apps         int    // connections that end
+	Done         string // sealed: that it was left
 	Here, Back   string // paths
 }
 
@@ -111,7 +114,8 @@ func (s *Server) leavePage(v *page.Visit) error {
 	if err != nil {
 		return err
 	}
-	view := &leavePage{Frame: s.Frame(v, "leave.title"), Organization: o.Name, Admin: m.Admin, Here: leavePath(o.ID), Back: "/"}
+	view := &leavePage{Frame: s.Frame(v, "leave.title"), Organization: o.Name, Admin: m.Admin, Here: leavePath(o.ID), Back: "/",
+		Done: s.SealDone(v, sealedLeft, o.Name)}
 	view.Other = true
 	for _, r := range rows {
 		if !ended(r) {
@@ -121,17 +125,27 @@ func (s *Server) leavePage(v *page.Visit) error {
 	return s.Show(v, http.StatusOK, leaveTemplate, view)
 }
 
-// leave is POST /organizations/{organization}/leave (decision P14).
+// leave is POST /organizations/{organization}/leave (decision P14). Done twice, it is no
+// error: the form of who was a member says what was left.
 func (s *Server) leave(v *page.Visit) error {
-	if _, err := s.Changing(v); err != nil {
+	form, err := s.Changing(v)
+	if err != nil {
 		return err
 	}
 	o, _, err := s.Membership(v)
+	if left := s.JustDone(v, sealedLeft, page.One(form, "done")); left != "" && errors.Is(err, page.ErrNoPage) {
+		return s.left(v, left)
+	}
 	if err != nil {
 		return err
 	}
 	if err := s.Store.RemoveMember(v.R.Context(), o.ID, v.Person.ID, s.Act(v)); err != nil {
 		return page.Wrap("leave", err)
 	}
-	return v.See("/")
+	return s.left(v, o.Name)
+}
+
+// left leads home, which says that an organization of that name was left.
+func (s *Server) left(v *page.Visit, name string) error {
+	return v.See(page.WithQuery("/", "left", s.SealDone(v, sealedLeft, name)))
 }
