@@ -220,7 +220,16 @@ func TestDecideRequests(t *testing.T) {
 	if p := s.RulesNow(); len(p.Apps) != 0 {
 		t.Errorf("rules %+v", p)
 	}
+	undone.Says("Approved The rules do not allow it any more.")
+	if strings.Contains(done.Text(), "any more") {
+		t.Error("what is allowed is said not to be")
+	}
+	// Undone twice is no error, but what somebody has changed since is not theirs to undo.
+	pagetest.Pressed(done, pagetest.NordlysRequests, "decision", "undo").Follow().Want(200).Says("The rule that allowed “Ledger Lens” is removed.")
+	s.Pass(time.Second)
+	s.WithRules(policy.Policy{Unknown: policy.Ask, Apps: []policy.App{{Host: "app.ledgerlens.example", Name: "Ledger Lens", Rule: policy.Ask}}})
 	pagetest.Pressed(done, pagetest.NordlysRequests, "decision", "undo").Follow().Want(200).Says("The rules have changed since then")
+	s.WithRules(policy.Policy{Unknown: policy.Ask})
 	pagetest.Pressed(undone, pagetest.NordlysRequests, "decision", "person").Follow().Want(200).Says("Tor Haugen may now connect “Svalinn Sync”.")
 	if p := s.RulesNow(); len(p.Apps) != 1 || p.Apps[0].Person != "tor" {
 		t.Errorf("rules %+v", p)
@@ -345,7 +354,8 @@ func TestAppsWhoseClientIsGone(t *testing.T) {
 	} {
 		s := newSite(t)
 		s.Unlisted()
-		s.WithRules(policy.Policy{Unknown: policy.Ask, Apps: []policy.App{{Host: "app.sync.example", Name: "Svalinn Sync", Rule: policy.Ask, Reason: "Which data?"}}})
+		s.Pass(time.Second)
+	s.WithRules(policy.Policy{Unknown: policy.Ask, Apps: []policy.App{{Host: "app.sync.example", Name: "Svalinn Sync", Rule: policy.Ask, Reason: "Which data?"}}})
 		s.Asks("tor", "ledgerlens", "Figures.")
 		s.Asks("tor", "sync", "")
 		goes(s)

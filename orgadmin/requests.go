@@ -50,6 +50,7 @@ type decidedRequest struct {
 	State          store.RequestState
 	By             string // name; empty where it was no person
 	On             page.Moment
+	Lapsed         bool // it was allowed, and the rules do not allow it now
 }
 
 // waiting lists the apps that members ask for, the one that has waited longest first.
@@ -110,10 +111,18 @@ func (s *Server) decided(v *page.Visit, o org.Organization) (out []decidedReques
 	if err != nil {
 		return nil, page.Wrap("requests", err)
 	}
+	p, err := s.rulesOf(v, o)
+	if err != nil {
+		return nil, err
+	}
 	for _, r := range rows {
 		one := decidedRequest{App: appAsked(r, nil), Person: cmp.Or(r.PersonName, r.Person), Reason: r.Reason, State: r.State, On: page.On(r.DecidedAt, v.Now)}
 		if one.By, err = s.nameOfActor(v, r.DecidedBy); err != nil {
 			return nil, err
+		}
+		if r.State != store.RequestDeclined {
+			rule, _ := p.Decide(client.Hosts{App: r.Host}, r.Name, r.Person, s.isKnown(v, r))
+			one.Lapsed = rule != policy.Allow
 		}
 		out = append(out, one)
 	}
@@ -227,23 +236,42 @@ func (s *Server) undo(v *page.Visit, o org.Organization, sealed string) error {
 	if err != nil {
 		return page.Wrap("request", err)
 	}
-	is, err := s.changeRules(v, o, func(p *policy.Policy) bool { return takeBack(p, r, s.isKnown(v, r)) })
+	twice := false
+	is, err := s.changeRules(v, o, func(p *policy.Policy) bool {
+		twice = isBack(p, r)
+		return takeBack(p, r, s.isKnown(v, r))
+	})
 	switch {
 	case err != nil:
 		return err
-	case !is:
+	case !is && !twice:
 		return s.done(v, o, back, "notundone:"+id)
 	}
 	return s.done(v, o, back, "undone:"+id)
 }
 
-// takeBack takes the rule out of others that came of a request; false where it is not
-// there as it was made.
-func takeBack(p *policy.Policy, r store.Request, known bool) bool {
-	of := policy.App{Host: r.Host, Name: r.Name}
+// ruleOf is the rule that came of a request, by what it is for.
+func ruleOf(r store.Request) (of policy.App) {
+	of = policy.App{Host: r.Host, Name: r.Name}
 	if r.State == store.RequestAllowedPerson {
 		of.Person = r.Person
 	}
+	return of
+}
+
+// isBack reports whether the rule that came of a request was taken back before: it is
+// gone, or admins are asked in its place.
+func isBack(p *policy.Policy, r store.Request) bool {
+	of := ruleOf(r)
+	return !slices.ContainsFunc(p.Apps, func(a policy.App) bool {
+		return a.Key() == of.Key() && (a.Rule != policy.Ask || a.By != r.DecidedBy || a.At != r.DecidedAt)
+	})
+}
+
+// takeBack takes the rule out of others that came of a request; false where it is not
+// there as it was made.
+func takeBack(p *policy.Policy, r store.Request, known bool) bool {
+	of := ruleOf(r)
 	i := slices.IndexFunc(p.Apps, func(a policy.App) bool {
 		return a.Key() == of.Key() && a.Rule == policy.Allow && a.By == r.DecidedBy && a.At == r.DecidedAt
 	})
