@@ -355,7 +355,7 @@ func TestAppsWhoseClientIsGone(t *testing.T) {
 		s := newSite(t)
 		s.Unlisted()
 		s.Pass(time.Second)
-	s.WithRules(policy.Policy{Unknown: policy.Ask, Apps: []policy.App{{Host: "app.sync.example", Name: "Svalinn Sync", Rule: policy.Ask, Reason: "Which data?"}}})
+		s.WithRules(policy.Policy{Unknown: policy.Ask, Apps: []policy.App{{Host: "app.sync.example", Name: "Svalinn Sync", Rule: policy.Ask, Reason: "Which data?"}}})
 		s.Asks("tor", "ledgerlens", "Figures.")
 		s.Asks("tor", "sync", "")
 		goes(s)
@@ -431,6 +431,26 @@ func TestSaveRules(t *testing.T) {
 		}
 	}
 	pagetest.Pressed(ada.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "check", "new", "a.example").Want(200).Says("What you had written is in the form now.")
+}
+
+// An admin whose session is over is led back to the page that they were at, and nothing is
+// done unseen.
+func TestAdminsComeBackAfterSigningIn(t *testing.T) {
+	s := newSite(t)
+	tor := s.SignedIn("tor")
+	id := tor.Connect("grant", "everything")
+	for path, back := range map[string]string{
+		pagetest.NordlysRules: pagetest.NordlysRules, pagetest.NordlysRequests: pagetest.NordlysRequests, pagetest.NordlysConnections: pagetest.NordlysSettings,
+		pagetest.NordlysSettings + "/off": pagetest.NordlysSettings, pagetest.NordlysSettings + "/" + id.String() + "/revoke": pagetest.NordlysSettings,
+	} {
+		p := s.Browser().Post(path, url.Values{"action": {"ended"}, "connection": {id.String()}}).Follow().Want(200)
+		if at := pagetest.SignIn(p, "ada@nordlys.example", pagetest.Password).Want(303).Header.Get("Location"); at != back {
+			t.Errorf("%s: leads to %q, want %q", path, at, back)
+		}
+	}
+	if !s.Lives(id) {
+		t.Error("it has ended")
+	}
 }
 
 // The page of rules is long: it comes back at the list that a press has changed or
