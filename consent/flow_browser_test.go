@@ -347,7 +347,7 @@ func (b *tab) allWithoutScript() {
 	b.until("/Your password is changed/.test(document.body.textContent)")
 	b.open(b.At + "/organizations/fjell/leave")
 	b.click("main form .danger")
-	b.until("location.pathname === '/' && !/Fjell/.test(document.body.textContent)")
+	b.until("location.pathname === '/' && /You have left Fjell Foundation/.test(document.body.textContent) && !document.querySelector('main a[href*=fjell]')")
 }
 
 // UX-3 and UX-19 of the pages themselves: nothing secret is in any.

@@ -202,12 +202,13 @@ func TestServeWarns(t *testing.T) {
 		{"https", func(c *config.Config) { c.HTTP.TrustedProxies = nil }, "no proxy is trusted"},
 		{"http", func(c *config.Config) { c.Operator.Listen = ":0" }, "can be reached from other machines"},
 		{"http", func(c *config.Config) { c.Operator.Listen = "127.0.0.1:0" }, ""},
+		{"http", func(c *config.Config) { c.HTTP.ForwardedHeader, c.HTTP.TrustedProxies = "Forwarded", nil }, "http.forwarded_header: nobody is believed in it"},
 		{"http", func(c *config.Config) { c.API.Upstream = "" }, "no service answers API v5"}, // decision V46
 		{"http", func(c *config.Config) { c.MCP.Upstream = "" }, "no service answers at the MCP endpoint"},
 		{"http", func(c *config.Config) { c.Service.Unlisted = "" }, "no tool of mcp.upstream can be called"}, // decision V24
 	} {
 		_, stderr, stop := startServe(t, tt.scheme, func(c *config.Config) {
-			c.Limiter.Networks = nil
+			c.Limiter.Networks, c.Gateway.Keys = nil, nil
 			c.API.Upstream, c.MCP.Upstream = "http://127.0.0.1:1", "http://127.0.0.1:1/mcp"
 			c.Service.KeyFile, c.Service.Unlisted = write(t, "service.key", "service-"+gatewayKey, 0o600), "service"
 			tt.change(c)
