@@ -73,7 +73,29 @@ func (l Loaded) Check() (Checked, error) {
 		return Checked{}, fault.BadConfig("run: grantkeeper init",
 			"configuration: there is none in %s, and base_urls is not set", DefaultFile)
 	}
-	return check(Checked{Config: l.Config, listed: l.listed})
+	c, err := check(Checked{Config: l.Config, listed: l.listed})
+	return c, l.told(err)
+}
+
+// told says of each mistake what its value came from, where that is not the file, in which
+// people would look for it.
+func (l *Loaded) told(err error) error {
+	all, ok := errors.AsType[fault.Several](err)
+	if one, alone := errors.AsType[*fault.Error](err); alone && !ok {
+		all = fault.Several{one}
+	}
+	var out []error
+	for _, e := range all {
+		key, what, _ := strings.Cut(e.What, ": ")
+		if from := l.given[key]; from != "" {
+			e = &fault.Error{Code: e.Code, What: key + ", from " + from + ": " + what, Hint: e.Hint, Left: e.Left}
+		}
+		out = append(out, e)
+	}
+	if len(out) == 0 {
+		return err
+	}
+	return fault.Join(out)
 }
 
 // Check is that of a configuration which a program has put together.

@@ -356,7 +356,8 @@ type Loaded struct {
 	File    string            // "" when none was read
 	Origins map[string]Origin // by the key of the file; what is missing is a default
 
-	listed bool // the file has preregistered clients under the first name of their list
+	listed bool              // the file has preregistered clients under the first name of their list
+	given  map[string]string // what else than the file a value came from: variables and flags, by key
 }
 
 // Load puts the configuration together: a flag wins over the environment, the
@@ -368,7 +369,7 @@ func Load(file string, environ []string, flags map[string]string) (Loaded, error
 	if err != nil {
 		return Loaded{}, err
 	}
-	l := Loaded{Config: Defaults(), Origins: map[string]Origin{}}
+	l := Loaded{Config: Defaults(), Origins: map[string]Origin{}, given: map[string]string{}}
 	if err := l.readFile(file, env["GRANTKEEPER_CONFIG"]); err != nil {
 		return Loaded{}, err
 	}
@@ -383,13 +384,13 @@ func Load(file string, environ []string, flags map[string]string) (Loaded, error
 		if err != nil {
 			wrong = append(wrong, err)
 		} else if sent {
-			l.Origins[s.key] = "environment"
+			l.Origins[s.key], l.given[s.key] = "environment", name
 		}
 		if value, sent := flags[s.key]; sent {
 			if err := s.set(&l.Config, value); err != nil {
 				return Loaded{}, fault.WrongUse("grantkeeper serve --help", "--%s: %v", s.flag, err)
 			}
-			l.Origins[s.key] = "flag"
+			l.Origins[s.key], l.given[s.key] = "flag", "--"+s.flag
 		}
 	}
 	if len(wrong) > 0 {
@@ -428,7 +429,7 @@ func (l *Loaded) readFile(flag, env string) error {
 	if err != nil {
 		hint := "name the file: --config FILE"
 		if errors.Is(err, fs.ErrNotExist) {
-			hint = "run: grantkeeper init"
+			hint = "name a file that is there, or run: grantkeeper init"
 		}
 		return fault.BadConfig(ifDenied(err, hint), "configuration: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -844,6 +845,30 @@ func TestListenersThatCollide(t *testing.T) {
 		{"0.0.0.0:8080", "[::1]:8080"}, {"[::]:8080", "127.0.0.1:8080"}, {"[::]:8080", "0.0.0.0:8080"}, {":8080", "0.0.0.0:8080"}, {"localhost:8080", "0.0.0.0:8080"}, {"127.0.0.1:https", ":443"}} {
 		if !collide(tt[0], tt[1]) || !collide(tt[1], tt[0]) {
 			t.Errorf("%q beside %q is taken", tt[0], tt[1])
+		}
+	}
+}
+
+// A mistake in what the environment or a flag has is not looked for in the file.
+func TestMistakesSayWhereTheyAre(t *testing.T) {
+	dir := t.TempDir()
+	file := write(t, "grantkeeper.toml", "base_urls = [\"https://app.example\"]\nsecret_key_file = \""+filepath.Join(dir, "none")+"\"\n[http]\nlisten = \"1\"\n", 0o600)
+	for _, tt := range []struct {
+		environ []string
+		flags   map[string]string
+		want    string
+	}{
+		{nil, nil, `http.listen: "1"`},
+		{[]string{"GRANTKEEPER_LISTEN=2"}, nil, `http.listen, from GRANTKEEPER_LISTEN: "2"`},
+		{[]string{"GRANTKEEPER_LISTEN=2"}, map[string]string{"http.listen": "3"}, `http.listen, from --listen: "3"`},
+	} {
+		l, err := Load(file, tt.environ, tt.flags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = l.Check()
+		if text := err.Error(); !strings.Contains(text, tt.want) || !strings.Contains(text, "secret_key_file: ") {
+			t.Errorf("%q, want %q", text, tt.want)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func backupCommand(g *global) *cobra.Command {
 
 // oneFile is for commands that take one file.
 func oneFile(c *cobra.Command, args []string) error {
-	if len(args) != 1 || args[0] == "" {
+	if len(args) != 1 || args[0] == "" || args[0] == "-" { // which elsewhere is the standard output
 		return fault.WrongUse(c.CommandPath()+" FILE", "name one file")
 	}
 	return nil
