@@ -85,7 +85,7 @@ var mayFold = reviewed{
 	{"header names are alike in any case, and are allowed as they were asked for", `api/answer.go:allowedHeaders`},
 	{"header names are alike in any case, and more are taken out by it", `gateway/passed.go:notPassedOn gateway/passed.go:notPassedBack gateway/passed.go:onlyPassedBack gateway/passed.go:passedOn`},
 	{"a path that two servers could read differently is refused by it", `
-		operator/console/signin.go:Server.ownPath page/site.go:Site.withPages page/language.go:Visit.here gateway/original.go:cleaned
+		operator/console/signin.go:Server.ownPath page/site.go:Site.withPages page/site.go:Site.nearest page/language.go:Visit.here gateway/original.go:cleaned
 		gateway/original.go:roots.settle operator/answer.go:Server.WithNotFound
 		config/paths.go:Checked.checkPath config/paths.go:belowFolded
 		rules/path.go:Plain rules/path.go:oddURI rules/path.go:readingsOfURI rules/path.go:singleSlashes`},

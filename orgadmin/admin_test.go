@@ -441,7 +441,8 @@ func TestAdminsComeBackAfterSigningIn(t *testing.T) {
 	id := tor.Connect("grant", "everything")
 	for path, back := range map[string]string{
 		pagetest.NordlysRules: pagetest.NordlysRules, pagetest.NordlysRequests: pagetest.NordlysRequests, pagetest.NordlysConnections: pagetest.NordlysSettings,
-		pagetest.NordlysSettings + "/off": pagetest.NordlysSettings, pagetest.NordlysSettings + "/" + id.String() + "/revoke": pagetest.NordlysSettings,
+		pagetest.NordlysSettings + "/off":                        pagetest.NordlysSettings + "/off", // which asks once more
+		pagetest.NordlysSettings + "/" + id.String() + "/revoke": pagetest.NordlysSettings + "/" + id.String() + "/revoke",
 	} {
 		p := s.Browser().Post(path, url.Values{"action": {"ended"}, "connection": {id.String()}}).Follow().Want(200)
 		if at := pagetest.SignIn(p, "ada@nordlys.example", pagetest.Password).Want(303).Header.Get("Location"); at != back {

@@ -130,9 +130,7 @@ type change func(*page.Visit, org.Organization, url.Values) error
 func (s *Server) byAdmin(bytes int64, fields int, does change) func(*page.Visit) error {
 	return func(v *page.Visit) error {
 		form, err := s.ChangingUpTo(v, bytes, fields)
-		if errors.Is(err, page.ErrSignIn) {
-			return s.ToSignIn(v, pageOf(v))
-		} else if err != nil {
+		if err != nil {
 			return err
 		}
 		o, m, err := s.Membership(v)
@@ -147,18 +145,6 @@ func (s *Server) byAdmin(bytes int64, fields int, does change) func(*page.Visit)
 		}
 		return err
 	}
-}
-
-// pageOf is the path of the page that has what an admin sends: after signing in they are
-// there again, and nothing is done unseen.
-func pageOf(v *page.Visit) string {
-	at := page.IntegrationPath(v.R.PathValue("organization"))
-	for _, tab := range []string{"/rules", "/requests"} {
-		if strings.HasSuffix(v.R.URL.Path, tab) {
-			return at + tab
-		}
-	}
-	return at
 }
 
 // whileOn is byAdmin where nothing is to be done once AI integration is off.

@@ -60,7 +60,7 @@ func (s *Site) Fail(v *Visit, err error) {
 		path := v.here() // with its query: a filter is part of an address that people share
 		switch {
 		case path == "":
-			path = "/" // what was asked for is not done unseen after signing in
+			path = s.nearest(v.R.Pattern, v.R.URL.EscapedPath()) // what was asked for is not done unseen after signing in
 		case len(path) > MaxPath:
 			path = v.R.URL.EscapedPath()
 		}

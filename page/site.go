@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/netip"
 	"path"
+	"strings"
 	"sync/atomic"
 
 	"github.com/grantkeeper/grantkeeper/limit"
@@ -43,7 +44,8 @@ type Site struct {
 
 	Demo *Demo // of dev alone, which serves loopback; nil
 
-	look atomic.Pointer[look]
+	look  atomic.Pointer[look]
+	pages map[string]func(*Visit) error // as Serve has them
 }
 
 // Demo is what the sign-in page and the home page say under dev: in English, to
@@ -92,7 +94,21 @@ func (s *Site) Serve(pages map[string]func(*Visit) error) http.Handler {
 	}
 	mux.Handle(atLanguage, s.handle(s.changeLanguage))
 	mux.HandleFunc(atAssets, s.asset)
+	s.pages = pages
 	return s.withPages(mux)
+}
+
+// nearest is the path of the page that has the form of what is posted to a path, by the
+// pattern that has it: the one there, or else the first above it.
+func (s *Site) nearest(pattern, at string) string {
+	_, of, _ := strings.Cut(pattern, " ")
+	for path.Clean(at) == at && strings.Count(at, "/") == strings.Count(of, "/") && len(at) > 1 {
+		if s.pages[http.MethodGet+" "+of] != nil {
+			return at
+		}
+		of, at = path.Dir(of), path.Dir(at)
+	}
+	return "/"
 }
 
 const (
