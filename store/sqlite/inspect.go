@@ -38,7 +38,7 @@ type Info struct {
 
 // Inspect reads a SQLite file, also one that a server works on. It neither
 // locks nor changes it. fs.ErrNotExist, ErrForeign, ErrEmpty, ErrDamaged,
-// ErrParted and ErrRestoring are for the caller.
+// ErrParted, ErrRestoring and ErrInUse, by another name, are for the caller.
 func Inspect(ctx context.Context, path string) (Info, error) {
 	path = realPath(path)
 	if err := refuseForeign(path); err != nil {
@@ -56,15 +56,28 @@ func Inspect(ctx context.Context, path string) (Info, error) {
 	}
 	db, err := OpenReading(ctx, path)
 	if err != nil {
-		return Info{}, err
+		return Info{}, orElsewhere(path, err)
 	}
 	defer db.Close()
 	info, err := inspect(ctx, db)
 	info.Bytes = stat.Size()
 	if err != nil {
-		return Info{}, cannotOpen(path, err)
+		return Info{}, orElsewhere(path, cannotOpen(path, err))
 	}
 	return info, nil
+}
+
+// orElsewhere is ErrInUse where the content is the matter of a file that somebody works on by
+// another name, a hard link: the log is beside that one, so this looks empty, or harmed while
+// a checkpoint is under way.
+func orElsewhere(path string, err error) error {
+	if !errors.Is(err, ErrEmpty) && !errors.Is(err, engine.ErrDamaged) {
+		return err
+	}
+	if _, none := os.Stat(path + "-wal"); errors.Is(none, fs.ErrNotExist) && inUse(path) {
+		return fmt.Errorf("database: %s: %w", path, engine.ErrInUse)
+	}
+	return err
 }
 
 // HasClient says of a file, which it reads as Inspect does, whether a client of this ID is in
