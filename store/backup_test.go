@@ -449,6 +449,12 @@ func TestRestoreAfterOneThatWasKilled(t *testing.T) {
 		}
 		done(t, os.WriteFile(to, nil, 0o600))
 	}
+	if _, err := Restore(ctx, RestoreOptions{From: to + ".none", To: to, Ring: h.ring, Now: h.Now()}); !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if s, err := Open(ctx, Options{Path: to, Ring: h.ring}); !errors.Is(err, ErrRestoring) {
+		t.Fatalf("a server starts after one that failed: %v, %v", s, err)
+	}
 	out, err := Restore(ctx, RestoreOptions{From: second, To: to, Ring: h.ring, KeepApprovals: true, Now: h.Now()})
 	if err != nil || out.Approvals != 201 {
 		t.Fatalf("%+v, %v", out, err)

@@ -151,6 +151,7 @@ func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 		}
 	}
 	part := o.To + restoring
+	_, killed := os.Lstat(part)                              // nil: one was, and no server makes an empty database there
 	for _, left := range []string{part, part + "-journal"} { // by one that was killed: SQLite would put what the journal says into this one
 		if err := os.Remove(left); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Restored{}, fmt.Errorf("database: %w", err)
@@ -166,6 +167,9 @@ func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 	if err != nil {
 		os.Remove(part)
 		os.Remove(part + "-journal")
+		if killed == nil { // and does not, as long as none was finished
+			_ = os.WriteFile(part, nil, 0o600)
+		}
 		return Restored{}, err
 	}
 	return out, nil
