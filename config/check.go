@@ -266,21 +266,13 @@ func (c *Checked) checkPorts() error {
 // collide reports whether two listeners have one port, which is not the machine's to choose,
 // and one address, or either has all. Those that are off have none.
 func collide(one, other string) bool {
-	host, port, err := net.SplitHostPort(one)
-	otherHost, otherPort, otherErr := net.SplitHostPort(other)
-	if err != nil || otherErr != nil {
-		return false
-	}
-	n, err := net.LookupPort("tcp", port)
-	m, otherErr := net.LookupPort("tcp", otherPort)
-	return err == nil && otherErr == nil && n == m && n != 0 &&
-		(host == otherHost || everyAddress(host) || everyAddress(otherHost))
+	a, err := net.ResolveTCPAddr("tcp", one) // as net.Listen does: localhost is an address too, and one is written in several ways
+	b, otherErr := net.ResolveTCPAddr("tcp", other)
+	return err == nil && otherErr == nil && a.Port == b.Port && a.Port != 0 &&
+		(everyAddress(a) || everyAddress(b) || a.IP.Equal(b.IP) && a.Zone == b.Zone)
 }
 
-func everyAddress(host string) bool {
-	address, err := netip.ParseAddr(host)
-	return host == "" || err == nil && address.IsUnspecified()
-}
+func everyAddress(at *net.TCPAddr) bool { return at.IP == nil || at.IP.IsUnspecified() }
 
 func checkListen(key, address string) error {
 	host, port, err := net.SplitHostPort(address)

@@ -831,7 +831,7 @@ func TestOperatorHosts(t *testing.T) {
 
 // Listeners whose port the machine chooses, that are off or at other addresses are let be.
 func TestListenersBesideEachOther(t *testing.T) {
-	for _, tt := range [][2]string{{"127.0.0.1:0", "127.0.0.1:0"}, {"127.0.0.1:8080", "10.0.0.1:8080"}, {":8080", ":8081"}, {"off", "off"}, {":8080", "off"}} {
+	for _, tt := range [][2]string{{"127.0.0.1:0", "127.0.0.1:0"}, {"127.0.0.1:8080", "10.0.0.1:8080"}, {":8080", ":8081"}, {"127.0.0.1:8080", "[::1]:8080"}, {"[fe80::1%lo]:8080", "[fe80::1%eth0]:8080"}, {"off", "off"}, {":8080", "off"}} {
 		if collide(tt[0], tt[1]) || collide(tt[1], tt[0]) {
 			t.Errorf("%q beside %q is refused", tt[0], tt[1])
 		}
@@ -842,7 +842,8 @@ func TestListenersBesideEachOther(t *testing.T) {
 // those of IPv6 as well (net.Listen).
 func TestListenersThatCollide(t *testing.T) {
 	for _, tt := range [][2]string{{"127.0.0.1:8080", "127.0.0.1:8080"}, {":8080", "127.0.0.1:8080"}, {":8080", "[::1]:8080"}, {"0.0.0.0:8080", "127.0.0.1:8080"},
-		{"0.0.0.0:8080", "[::1]:8080"}, {"[::]:8080", "127.0.0.1:8080"}, {"[::]:8080", "0.0.0.0:8080"}, {":8080", "0.0.0.0:8080"}, {"localhost:8080", "0.0.0.0:8080"}, {"127.0.0.1:https", ":443"}} {
+		{"0.0.0.0:8080", "[::1]:8080"}, {"[::]:8080", "127.0.0.1:8080"}, {"[::]:8080", "0.0.0.0:8080"}, {":8080", "0.0.0.0:8080"}, {"localhost:8080", "0.0.0.0:8080"}, {"127.0.0.1:https", ":443"},
+		{"localhost:8080", "127.0.0.1:8080"}, {"[::1]:8080", "[0:0:0:0:0:0:0:1]:8080"}, {"127.0.0.1:8080", "[::ffff:127.0.0.1]:8080"}} {
 		if !collide(tt[0], tt[1]) || !collide(tt[1], tt[0]) {
 			t.Errorf("%q beside %q is taken", tt[0], tt[1])
 		}
