@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,9 +67,17 @@ func mendKeys(err error) string {
 		return "make room there"
 	case errors.Is(err, syscall.EROFS):
 		return "run it where its folder is not read-only"
+	case errors.Is(err, fs.ErrNotExist):
+		return "make its folder"
+	case errors.Is(err, fs.ErrPermission):
+		return "run it as a user who may write in its folder"
+	case errors.Is(err, errKeysLocked):
+		return "let that one end, and repeat it"
 	}
-	return "run it as a user who may write in its folder"
+	return ""
 }
+
+var errKeysLocked = errors.New("another program changes the keys")
 
 // lockPatience is how long one who edits a key file waits for another: longer than a server
 // has to take the keys.
@@ -95,7 +104,7 @@ func lockBeside(ctx context.Context, name string) (unlock func(), err error) {
 		case err != nil && !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
 			return nil, fmt.Errorf("%s: %w", name, err)
 		case err != nil && time.Now().After(deadline):
-			return nil, fmt.Errorf("%s: another program changes the keys", name)
+			return nil, fmt.Errorf("%s: %w", name, errKeysLocked)
 		}
 		select {
 		case <-ctx.Done():

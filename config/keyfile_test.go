@@ -21,11 +21,16 @@ func hintOf(err error) string {
 
 // A key file is changed by another one in its folder: its owner alone is not who may do so.
 func TestKeysInAFolderOfAnother(t *testing.T) {
-	if got := mendKeys(&os.PathError{Op: "open", Path: "secret.key.lock", Err: syscall.EACCES}); got != "run it as a user who may write in its folder" {
-		t.Error(got)
+	for err, want := range map[error]string{
+		syscall.EACCES: "run it as a user who may write in its folder", syscall.EROFS: "run it where its folder is not read-only",
+		errKeysLocked: "let that one end, and repeat it", syscall.EIO: "", syscall.EEXIST: "",
+	} {
+		if got := mendKeys(&os.PathError{Op: "open", Path: "secret.key.lock", Err: err}); got != want {
+			t.Errorf("%v: %s", err, got)
+		}
 	}
-	if got := mendKeys(&os.PathError{Op: "open", Path: "secret.key.lock", Err: syscall.EROFS}); got != "run it where its folder is not read-only" {
-		t.Error(got)
+	if _, err := MakeKeys(filepath.Join(t.TempDir(), "none", "secret.key"), 1); hintOf(err) != "make its folder" {
+		t.Errorf("%v, %s", err, hintOf(err))
 	}
 }
 

@@ -106,8 +106,10 @@ func MendWriting(err error) string {
 		return "choose a place that is not read-only"
 	case errors.Is(err, fs.ErrNotExist):
 		return "make the folder, or choose another place"
+	case errors.Is(err, fs.ErrPermission):
+		return "choose a place that this user may write in"
 	}
-	return "choose a place that this user may write in"
+	return "choose another place"
 }
 
 // AlreadyThere refuses to write over a file.
