@@ -34,11 +34,16 @@ func NotFound(what string) *Error {
 func objectOf(pattern string) string {
 	_, route, _ := strings.Cut(pattern, "/v1/")
 	kind, rest, ofOne := strings.Cut(route, "/{id}")
-	if kind, _, _ := strings.Cut(kind, "/"); !ofOne && (kind == "approvals" || kind == "events" || kind == "activity") {
-		return "client, person or organization"
+	if kind, _, _ := strings.Cut(kind, "/"); !ofOne {
+		switch kind {
+		case "approvals", "events", "activity", "attempts":
+			return "client, person or organization"
+		case "people":
+			return "organization"
+		}
 	}
 	switch rest {
-	case "", "/disable", "/enable", "/delete", "/revoke", "/deactivate", "/reactivate", "/password", "/reset-link", "/reset-signin", "/ai-integration",
+	case "", "/activity", "/disable", "/enable", "/delete", "/revoke", "/deactivate", "/reactivate", "/password", "/reset-link", "/reset-signin", "/ai-integration",
 		"/policy", "/requests", "/connections", "/connections/reviewed", "/connections/exported", "/connections/end":
 		switch kind {
 		case "people":

@@ -108,8 +108,8 @@ func readTime(name, v string, now time.Time) (int64, error) {
 	if n, err := strconv.ParseInt(v, 10, 64); err == nil && n >= 0 {
 		return max(n, 1), nil // 0 is a time too, and as one that was not sent it would be none
 	}
-	if t, err := time.Parse(time.RFC3339, v); err == nil && t.Unix() > 0 {
-		return t.Unix(), nil
+	if t, err := time.Parse(time.RFC3339, v); err == nil && t.Unix() >= 0 {
+		return max(t.Unix(), 1), nil
 	}
 	ago, ok := duration(v)
 	if !ok {

@@ -541,7 +541,7 @@ func TestEventsByTime(t *testing.T) {
 	}
 	now := o.Store.Now()
 	for query, want := range map[string]int{
-		"?since=1h": len(all), "?until=1h": 0, "?since=7d&until=1d": 0, "?since=0": len(all), "?until=0": 0,
+		"?since=1h": len(all), "?until=1h": 0, "?since=7d&until=1d": 0, "?since=0": len(all), "?until=0": 0, "?since=1970-01-01T00:00:00Z": len(all),
 		fmt.Sprintf("?since=%d", now.Unix()+100):                            0,
 		"?until=" + now.Add(time.Hour).UTC().Format("2006-01-02T15:04:05Z"): len(all),
 	} {
@@ -556,10 +556,16 @@ func TestNobodyHasWhatAFilterNames(t *testing.T) {
 	o := newOffice(t)
 	for _, one := range []map[string]any{
 		o.want(404, "GET", "/v1/approvals?person=nobody", ""),
+		o.want(404, "GET", "/v1/attempts?person=nobody", ""),
 		o.want(404, "POST", "/v1/approvals/revoke", `{"client":"nobody","dry_run":true}`),
 	} {
 		if got := one["error_description"]; got != "there is no such client, person or organization" {
 			t.Error(got)
+		}
+	}
+	for path, want := range map[string]string{"/v1/people?organization=nowhere": "organization", "/v1/approvals/" + strings.Repeat("0", 32) + "/activity": "approval"} {
+		if got := o.want(404, "GET", path, "")["error_description"]; got != "there is no such "+want {
+			t.Error(path, got)
 		}
 	}
 }

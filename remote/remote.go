@@ -269,7 +269,7 @@ func whereListed(what string) string {
 	if what == "there is no such client, person or organization" {
 		return "see: grantkeeper client list, grantkeeper person list and grantkeeper organization list"
 	}
-	for _, one := range [][2]string{{"client", "client"}, {"approval", "approval"}, {"person", "person"}, {"organization", "organization"}, {"attempt", "attempts"}} {
+	for _, one := range [][2]string{{"client", "client"}, {"approval", "approval"}, {"person", "person"}, {"organization", "organization"}, {"attempt", "attempts"}, {"event", "events"}} {
 		if strings.HasPrefix(what, "there is no such "+one[0]) {
 			return "see: grantkeeper " + one[1] + " list"
 		}
