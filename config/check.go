@@ -63,6 +63,7 @@ type Checked struct {
 	Level         slog.Level
 
 	listed bool // as Loaded has it
+	given  given
 }
 
 // Check does all of that, short of opening the database and listening. Every
@@ -73,7 +74,7 @@ func (l Loaded) Check() (Checked, error) {
 		return Checked{}, fault.BadConfig("run: grantkeeper init",
 			"configuration: there is none in %s, and base_urls is not set", DefaultFile)
 	}
-	c, err := check(Checked{Config: l.Config, listed: l.listed})
+	c, err := check(Checked{Config: l.Config, listed: l.listed, given: l.given})
 	return c, l.told(err)
 }
 
@@ -87,8 +88,8 @@ func (l *Loaded) told(err error) error {
 	var out []error
 	for _, e := range all {
 		key, what, _ := strings.Cut(e.What, ": ")
-		if from := l.given[key]; from != "" {
-			e = &fault.Error{Code: e.Code, What: key + ", from " + from + ": " + what, Hint: e.Hint, Left: e.Left}
+		if l.given[key] != "" {
+			e = &fault.Error{Code: e.Code, What: l.given.told(key) + ": " + what, Hint: e.Hint, Left: e.Left}
 		}
 		out = append(out, e)
 	}
@@ -96,6 +97,14 @@ func (l *Loaded) told(err error) error {
 		return err
 	}
 	return fault.Join(out)
+}
+
+// told names a setting, and what its value came from where that is not the file.
+func (g given) told(key string) string {
+	if from := g[key]; from != "" {
+		return key + ", from " + from
+	}
+	return key
 }
 
 // Check is that of a configuration which a program has put together.
@@ -256,7 +265,7 @@ func (c *Checked) checkPorts() error {
 	for i, one := range all {
 		for _, other := range all[:i] {
 			if collide(one.address, other.address) {
-				return fault.BadConfig("give each a port of its own", "%s: %q is taken by %s, %q", one.key, one.address, other.key, other.address)
+				return fault.BadConfig("give each a port of its own", "%s: %q is taken by %s, %q", one.key, one.address, c.given.told(other.key), other.address)
 			}
 		}
 	}

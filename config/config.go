@@ -356,9 +356,12 @@ type Loaded struct {
 	File    string            // "" when none was read
 	Origins map[string]Origin // by the key of the file; what is missing is a default
 
-	listed bool              // the file has preregistered clients under the first name of their list
-	given  map[string]string // what else than the file a value came from: variables and flags, by key
+	listed bool // the file has preregistered clients under the first name of their list
+	given  given
 }
+
+// given is what else than the file a value came from: variables and flags, by key.
+type given map[string]string
 
 // Load puts the configuration together: a flag wins over the environment, the
 // environment over the file, the file over the default. file is the flag's
@@ -369,7 +372,7 @@ func Load(file string, environ []string, flags map[string]string) (Loaded, error
 	if err != nil {
 		return Loaded{}, err
 	}
-	l := Loaded{Config: Defaults(), Origins: map[string]Origin{}, given: map[string]string{}}
+	l := Loaded{Config: Defaults(), Origins: map[string]Origin{}, given: given{}}
 	if err := l.readFile(file, env["GRANTKEEPER_CONFIG"]); err != nil {
 		return Loaded{}, err
 	}

@@ -862,6 +862,7 @@ func TestMistakesSayWhereTheyAre(t *testing.T) {
 		{nil, nil, `http.listen: "1"`},
 		{[]string{"GRANTKEEPER_LISTEN=2"}, nil, `http.listen, from GRANTKEEPER_LISTEN: "2"`},
 		{[]string{"GRANTKEEPER_LISTEN=2"}, map[string]string{"http.listen": "3"}, `http.listen, from --listen: "3"`},
+		{[]string{"GRANTKEEPER_LISTEN=:8081"}, nil, `operator.listen: "127.0.0.1:8081" is taken by http.listen, from GRANTKEEPER_LISTEN, ":8081"`},
 	} {
 		l, err := Load(file, tt.environ, tt.flags)
 		if err != nil {
