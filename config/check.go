@@ -245,9 +245,6 @@ func (c *Checked) checkAddresses() (err error) {
 			return err
 		}
 	}
-	if err := c.checkPorts(); err != nil {
-		return err
-	}
 	if h := c.HTTP.ForwardedHeader; h != "" && !slices.Contains(limit.ForwardedHeaders, h) {
 		return fault.BadConfig(`write forwarded_header = "Forwarded", or leave it out`, "http.forwarded_header: %q is neither X-Forwarded-For nor Forwarded", h)
 	}
@@ -258,14 +255,15 @@ func (c *Checked) checkAddresses() (err error) {
 	return nil
 }
 
-// checkPorts refuses listeners of which one would keep another from its port: the start would
-// say that it is in use, and nobody else uses it.
-func (c *Checked) checkPorts() error {
+// CheckPorts refuses listeners of which one would keep another from its port: the start would
+// say that it is in use, and nobody else uses it. It is for who listens: other commands do not
+// know with which flags serve is started.
+func (c *Checked) CheckPorts() error {
 	all := []struct{ key, address string }{{"http.listen", c.HTTP.Listen}, {"operator.listen", c.Operator.Listen}, {"gateway.listen", c.Gateway.Listen}}
 	for i, one := range all {
 		for _, other := range all[:i] {
 			if collide(one.address, other.address) {
-				return fault.BadConfig("give each a port of its own", "%s: %q is taken by %s, %q", one.key, one.address, c.given.told(other.key), other.address)
+				return fault.BadConfig("give each a port of its own", "%s: %q is taken by %s, %q", c.given.told(one.key), one.address, c.given.told(other.key), other.address)
 			}
 		}
 	}

@@ -460,9 +460,6 @@ func TestCheck(t *testing.T) {
 		{"database", func(l *Loaded) { l.Database.URL = "sqlite:///d?mode=ro" }, "database.url"},
 		{"listen", func(l *Loaded) { l.HTTP.Listen = "8080" }, "http.listen"},
 		{"listen", func(l *Loaded) { l.HTTP.Listen = "app.example:80" }, "http.listen"},
-		{"one port for two", func(l *Loaded) { l.HTTP.Listen, l.Operator.Listen = "127.0.0.1:8081", "127.0.0.1:8081" }, `operator.listen: "127.0.0.1:8081" is taken by http.listen`},
-		{"one of all addresses", func(l *Loaded) { l.Operator.Listen = "[::1]:8080" }, `operator.listen: "[::1]:8080" is taken by http.listen, ":8080"`},
-		{"by the service's name", func(l *Loaded) { l.HTTP.Listen, l.Operator.Listen = "127.0.0.1:https", "0.0.0.0:443" }, `operator.listen: "0.0.0.0:443" is taken by http.listen`},
 		{"operator listen", func(l *Loaded) { l.Operator.Listen = "127.0.0.1:99999" }, "operator.listen"},
 		{"operator hosts", func(l *Loaded) { l.Operator.Hosts = []string{"operators.example:8081"} }, "operator.hosts"},
 		{"proxies", func(l *Loaded) { l.HTTP.TrustedProxies = []string{"0.0.0.0/0"} }, "http.trusted_proxies"},
@@ -850,6 +847,29 @@ func TestListenersThatCollide(t *testing.T) {
 	}
 }
 
+// Who listens is told which listener has the port of another one; who does not is not.
+func TestCheckPorts(t *testing.T) {
+	for want, change := range map[string]func(*Loaded){
+		"": func(*Loaded) {},
+		`operator.listen: "127.0.0.1:8081" is taken by http.listen, "127.0.0.1:8081"`: func(l *Loaded) { l.HTTP.Listen, l.Operator.Listen = "127.0.0.1:8081", "127.0.0.1:8081" },
+		`gateway.listen: "[::1]:8080" is taken by http.listen, ":8080"`:               func(l *Loaded) { l.Gateway.Listen = "[::1]:8080" },
+		`operator.listen, from --operator-listen: "0.0.0.0:443" is taken by http.listen, from GRANTKEEPER_LISTEN, "127.0.0.1:https"`: func(l *Loaded) {
+			l.HTTP.Listen, l.Operator.Listen = "127.0.0.1:https", "0.0.0.0:443"
+			l.given = given{"http.listen": "GRANTKEEPER_LISTEN", "operator.listen": "--operator-listen"}
+		},
+	} {
+		l := good(t)
+		change(&l)
+		c, err := l.Check()
+		if err != nil {
+			t.Fatalf("%q: %v", want, err)
+		}
+		if err := c.CheckPorts(); want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 // A mistake in what the environment or a flag has is not looked for in the file.
 func TestMistakesSayWhereTheyAre(t *testing.T) {
 	dir := t.TempDir()
@@ -862,7 +882,6 @@ func TestMistakesSayWhereTheyAre(t *testing.T) {
 		{nil, nil, `http.listen: "1"`},
 		{[]string{"GRANTKEEPER_LISTEN=2"}, nil, `http.listen, from GRANTKEEPER_LISTEN: "2"`},
 		{[]string{"GRANTKEEPER_LISTEN=2"}, map[string]string{"http.listen": "3"}, `http.listen, from --listen: "3"`},
-		{[]string{"GRANTKEEPER_LISTEN=:8081"}, nil, `operator.listen: "127.0.0.1:8081" is taken by http.listen, from GRANTKEEPER_LISTEN, ":8081"`},
 	} {
 		l, err := Load(file, tt.environ, tt.flags)
 		if err != nil {

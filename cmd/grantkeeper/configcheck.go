@@ -68,6 +68,9 @@ meanwhile: it is read, and neither locked nor changed.`,
 func whole(ctx context.Context, l config.Loaded) (config.Checked, error) {
 	checked, err := l.Check()
 	if err == nil {
+		err = checked.CheckPorts()
+	}
+	if err == nil {
 		err = server.CheckTraces(ctx)
 	}
 	return checked, err

@@ -85,6 +85,9 @@ func (g *global) serve(c *cobra.Command, baseURLs []string, drain time.Duration)
 			return config.Checked{}, "", err
 		}
 		checked, err := loaded.Check()
+		if err == nil {
+			err = checked.CheckPorts()
+		}
 		return checked, loaded.File, err
 	}
 	signal.Ignore(syscall.SIGPIPE) // who reads the log may go away
