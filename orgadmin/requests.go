@@ -260,11 +260,11 @@ func ruleOf(r store.Request) (of policy.App) {
 }
 
 // isBack reports whether the rule that came of a request was taken back before: it is
-// gone, or admins are asked in its place.
+// gone, or admins are asked in its place, as the same admin has it, whenever that was.
 func isBack(p *policy.Policy, r store.Request) bool {
 	of := ruleOf(r)
 	return !slices.ContainsFunc(p.Apps, func(a policy.App) bool {
-		return a.Key() == of.Key() && (a.Rule != policy.Ask || a.By != r.DecidedBy || a.At != r.DecidedAt)
+		return a.Key() == of.Key() && (a.Rule != policy.Ask || a.By != r.DecidedBy)
 	})
 }
 
