@@ -152,12 +152,16 @@ func TestReviewAndEnd(t *testing.T) {
 		t.Errorf("event %+v", e)
 	}
 	s.SignedIn("tor").Get(pagetest.NordlysApps).Want(200).Says("Revoked by an admin of Nordlys Cooperative", "“We use another one now.”")
-	ask.Press(pagetest.NordlysConnections, "action", "ended").Follow().Want(200).Says("Nothing is left to do: they have ended before.")
+	ask.Press(pagetest.NordlysConnections, "action", "ended").Follow().Want(200).Says("Nothing is left to do: they had ended before.")
 	s.Pass(91 * 24 * time.Hour)
 	ada = s.SignedIn("ada")
 	due := ada.Get(pagetest.NordlysSettings+"?show=unreviewed").Want(200).Says("1 not reviewed for 90 days", "1 of 1 connections")
 	pagetest.Pressed(due, pagetest.NordlysConnections, "action", "all").Want(200).Says("Mark 1 connection as reviewed?").Press(pagetest.NordlysConnections, "action", "review").Follow().Want(200)
 	ada.Get(pagetest.NordlysSettings).Says("0 not reviewed for 90 days")
+	// In another tab, where the list has them still: they live.
+	if late := pagetest.Pressed(due, pagetest.NordlysConnections, "action", "all").Follow().Want(200).Says("No connection matches."); strings.Contains(late.Text(), "before") {
+		t.Error("what lives is said to have ended")
+	}
 }
 
 // The download has all that the filter shows, and no cell that a spreadsheet would run.

@@ -376,8 +376,9 @@ func (s *Server) markAllPage(v *page.Visit, o org.Organization, form url.Values)
 	if len(view.IDs) > store.MaxConnections || f.After != "" {
 		view.IDs, view.Full = view.IDs[:min(len(view.IDs), store.MaxConnections)], store.MaxConnections
 	}
-	if len(view.IDs) == 0 {
-		return s.done(v, o, page.IntegrationPath(o.ID), "marked:0")
+	if len(view.IDs) == 0 { // marked, ended or changed in another tab: the list says that none matches
+		form.Del("after")
+		return v.See(backFrom(o, form, nil))
 	}
 	return s.Show(v, http.StatusOK, markTemplate, view)
 }
