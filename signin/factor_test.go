@@ -19,6 +19,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/page/pagetest"
 	"github.com/grantkeeper/grantkeeper/signin"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -307,6 +308,17 @@ func TestSeveralFactors(t *testing.T) {
 		t.Errorf("the buttons are named by %q", names)
 	}
 	p.Press("/account/sign-in/remove").Follow().Want(200).Says("It is removed. Nobody can sign in with it any more.")
+}
+
+// Whoever has no password here is not told that theirs lets them in.
+func TestTheLastFactorWithoutAPassword(t *testing.T) {
+	s := newSite(t)
+	s.Do(s.Store.AddDirectory(t.Context(), store.Directory{People: []store.DirectoryPerson{{Person: org.Person{ID: "zoe", Email: "zoe@nordlys.example", Name: "Zoe", Active: true}}}}, store.Act{Actor: "operator"}))
+	b := s.SignedIn("zoe")
+	signin.WithApp(t, b)
+	if last := b.Get("/account/sign-in").Press("/account/sign-in/remove").Follow().Want(200).Says("It is removed."); strings.Contains(last.Text(), "lets you in") {
+		t.Error(last.Text())
+	}
 }
 
 // A button that is pressed twice adds one factor, and the answer that the browser
