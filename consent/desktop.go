@@ -129,12 +129,15 @@ func (s *Server) handOn(v *page.Visit) error {
 // press is the answer to that page: it leads the browser to the program.
 func (s *Server) press(v *page.Visit) error {
 	form, err := s.Changing(v)
-	if err != nil {
+	if err != nil && !errors.Is(err, page.ErrSignIn) {
 		return err
 	}
 	var b brought
-	if !s.Open(sealedAnswer, page.One(form, "answer"), &b) {
+	switch opened := s.Open(sealedAnswer, page.One(form, "answer"), &b); {
+	case !opened:
 		return page.ErrBadForm
+	case err != nil: // the page is nothing without its answer
+		return s.ToSignIn(v, page.WithQuery(client.DesktopPath, "state", b.State, "code", b.Code, "error", b.Error))
 	}
 	h, waits, err := s.handoverOf(v, b)
 	if err != nil {

@@ -108,6 +108,13 @@ func TestHandOn(t *testing.T) {
 	other := s.SignedIn("tor")
 	other.Post(atPress, url.Values{"csrf": {s.Ring.FormToken(other.Cookies[other.CookieName("session")])}, "answer": page.Fill(atPress)["answer"]}).Want(400)
 
+	// Who was signed out meanwhile comes back to it.
+	p := s.Browser().Post(atPress, page.Fill(atPress)).Follow().Want(200)
+	back := pagetest.SignIn(p, "ada@nordlys.example", pagetest.Password).Follow().Want(200).Says("One more step: hand the access on.")
+	if got := handedOn(back); got != to.String() {
+		t.Errorf("it leads to %q", got)
+	}
+
 	// Once it was exchanged there is nothing to hand on.
 	claim := s.Claim(code)
 	_, v, err := s.Store.Apply(context.Background(), approval.ID(claim.Handle.ID()),

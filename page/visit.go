@@ -283,7 +283,8 @@ func (s *Site) Own(v *Visit, token string) bool {
 }
 
 // Changing checks that a form which changes something was shown to this
-// session, and reads it.
+// session, and reads it. Where nobody is signed in, the form comes with ErrSignIn: it may
+// say where to come back to.
 func (s *Site) Changing(v *Visit) (url.Values, error) {
 	return s.ChangingUpTo(v, OtherBytes, OtherFields)
 }
@@ -295,7 +296,7 @@ func (s *Site) ChangingUpTo(v *Visit, bytes int64, fields int) (url.Values, erro
 	case err != nil:
 		return nil, err
 	case !v.SignedIn():
-		return nil, ErrSignIn
+		return form, ErrSignIn
 	case !s.Ours(v, form):
 		return nil, ErrStale
 	}

@@ -46,7 +46,9 @@ func (s *Server) actingRefused(v *page.Visit, person, organization, why string) 
 
 // stopActing is POST /support/stop. Done twice, it is no error.
 func (s *Server) stopActing(v *page.Visit) error {
-	if _, err := s.Changing(v); err != nil {
+	if _, err := s.Changing(v); errors.Is(err, page.ErrSignIn) {
+		return v.See(s.SignInPath("")) // who acted from elsewhere may have stopped: their session ended with it
+	} else if err != nil {
 		return err
 	}
 	if !v.Acting() {

@@ -160,6 +160,9 @@ func TestActingElsewhereEnds(t *testing.T) {
 	if to := home.Press("/support/stop").Want(303).Header.Get("Location"); to != "/signin?stay=1" {
 		t.Errorf("leads to %q", to)
 	}
+	if to := home.Press("/support/stop").Want(303).Header.Get("Location"); to != "/signin?stay=1" { // pressed twice
+		t.Errorf("leads to %q", to)
+	}
 	b, _ = acting("ada")
 	b.Get("/").Press("/signout").Want(303)
 	if len(b.Cookies) != 1 || b.Cookies["__Host-before"] == "" {

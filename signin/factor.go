@@ -89,7 +89,9 @@ func (s *Server) showFactors(v *page.Visit, status int, view *factorsPage) error
 // changingFactors is what every change of a factor needs: a form of this
 // session, whose person was proven a moment ago. done: they are asked again.
 func (s *Server) changingFactors(v *page.Visit) (form url.Values, done bool, err error) {
-	if form, err = s.Changing(v); err != nil {
+	if form, err = s.Changing(v); errors.Is(err, page.ErrSignIn) {
+		return nil, true, s.ToSignIn(v, factorsPath(s.Returned(page.One(form, "return"))))
+	} else if err != nil {
 		return nil, true, err
 	}
 	if s.NoPasswords {

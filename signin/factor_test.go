@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -318,6 +319,20 @@ func TestTheLastFactorWithoutAPassword(t *testing.T) {
 	signin.WithApp(t, b)
 	if last := b.Get("/account/sign-in").Press("/account/sign-in/remove").Follow().Want(200).Says("It is removed."); strings.Contains(last.Text(), "lets you in") {
 		t.Error(last.Text())
+	}
+}
+
+// Who was signed out meanwhile signs in once, and is back at what the form was of.
+func TestFormsOfWhoWasSignedOut(t *testing.T) {
+	s := newSite(t)
+	for from, action := range map[string]string{"/account/sign-in": "/account/sign-in/app", "/signin/again": "/signin/again"} {
+		b := s.SignedIn("ada")
+		form := b.Get(from + "?return=" + s.SealPath("/account?x=1")).Want(200).Fill(action)
+		p := s.Browser().Post(action, form).Follow().Want(200)
+		at := pagetest.SignIn(p, "ada@nordlys.example", pagetest.Password).Want(303).Header.Get("Location")
+		if u, err := url.Parse(at); err != nil || at != "/account?x=1" && (u.Path != from || s.ReturnPath(u.Query().Get("return")) != "/account?x=1") || action == "/signin/again" && u.Path == from {
+			t.Errorf("%s: leads to %q", action, at)
+		}
 	}
 }
 

@@ -149,7 +149,9 @@ func (s *Server) againOut(v *page.Visit) error {
 // again is POST /signin/again.
 func (s *Server) again(v *page.Visit) error {
 	form, err := s.Changing(v)
-	if err != nil {
+	if errors.Is(err, page.ErrSignIn) { // which is what it asks for
+		return s.ToSignIn(v, s.ReturnPath(page.One(form, "return")))
+	} else if err != nil {
 		return err
 	}
 	view := &againPage{Return: s.Returned(page.One(form, "return"))}
