@@ -211,7 +211,8 @@ func TestLeave(t *testing.T) {
 		t.Fatal("looking at the page leaves")
 	}
 	form := confirm.Fill("/organizations/nordlys/leave")
-	for range 2 { // pressed twice
+	s.Pass(10 * time.Minute) // to think it over
+	for range 2 {            // pressed twice
 		left := ada.Post("/organizations/nordlys/leave", form).Follow().Want(200).Says("You have left Nordlys Cooperative.")
 		if strings.Count(left.Text(), "Nordlys") != 1 {
 			t.Error("still listed")
@@ -225,6 +226,12 @@ func TestLeave(t *testing.T) {
 		t.Error("the approval elsewhere has ended too")
 	}
 	ada.Get("/organizations/nordlys/leave").Want(404)
-	form.Del("done")
+	ada.Post("/organizations/svalbard/leave", form).Want(404)
+	gone := ada.Post("/organizations/nordlys/leave", form).Want(303).Header.Get("Location")
+	form.Del("member")
 	ada.Post("/organizations/nordlys/leave", form).Want(404)
+	s.Do(s.Store.SetMember(context.Background(), "nordlys", "ada", false, store.Act{Actor: "operator"}))
+	if again := ada.Get(gone).Want(200).Says("Nordlys Cooperative"); strings.Contains(again.Text(), "You have left") {
+		t.Error("a member is said to have left")
+	}
 }

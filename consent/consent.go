@@ -53,6 +53,7 @@ const (
 	sealedEdit    = "edit page"
 	sealedEdited  = "approval was edited"
 	sealedLeft    = "organization was left"
+	sealedMember  = "member of an organization"
 
 	sealedWithdrawn = "request was withdrawn"
 )

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 
+	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // home is GET /: the person's organizations, each with what can be done there.
@@ -18,7 +21,10 @@ func (s *Server) home(v *page.Visit) error {
 		return page.Wrap("organizations", err)
 	}
 	view := &homePage{Frame: s.Frame(v, "home.title")}
-	view.Other, view.Packed, view.Left = true, true, s.JustDone(v, sealedLeft, v.R.URL.Query().Get("left"))
+	view.Other, view.Packed = true, true
+	if view.Left, err = s.justLeft(v, offers); err != nil {
+		return err
+	}
 	for _, o := range visible(v, offers) {
 		view.Organizations = append(view.Organizations, homeOrganization{
 			ID: o.Organization.ID, Name: o.Organization.Name, Admin: o.Member.Admin, Open: o.Organization.AIIntegration,
@@ -100,7 +106,7 @@ type leavePage struct {
 	Organization string // not ours
 	Admin        bool
 	Apps         int    // connections that end
-	Done         string // sealed: that it was left
+	Member       string // sealed: who was a member where
 	Here, Back   string // paths
 }
 
@@ -115,7 +121,7 @@ func (s *Server) leavePage(v *page.Visit) error {
 		return err
 	}
 	view := &leavePage{Frame: s.Frame(v, "leave.title"), Organization: o.Name, Admin: m.Admin, Here: leavePath(o.ID), Back: "/",
-		Done: s.SealDone(v, sealedLeft, o.Name)}
+		Member: s.Seal(sealedMember, membership{o.ID, v.Person.ID})}
 	view.Other = true
 	for _, r := range rows {
 		if !ended(r) {
@@ -125,16 +131,20 @@ func (s *Server) leavePage(v *page.Visit) error {
 	return s.Show(v, http.StatusOK, leaveTemplate, view)
 }
 
+// A membership is one that a page was made for.
+type membership struct{ Organization, Person string }
+
 // leave is POST /organizations/{organization}/leave (decision P14). Done twice, it is no
-// error: the form of who was a member says what was left.
+// error: the form says that its person was a member there, however old it is.
 func (s *Server) leave(v *page.Visit) error {
 	form, err := s.Changing(v)
 	if err != nil {
 		return err
 	}
 	o, _, err := s.Membership(v)
-	if left := s.JustDone(v, sealedLeft, page.One(form, "done")); left != "" && errors.Is(err, page.ErrNoPage) {
-		return s.left(v, left)
+	was, here := membership{}, membership{v.R.PathValue("organization"), v.Person.ID}
+	if errors.Is(err, page.ErrNoPage) && s.Open(sealedMember, page.One(form, "member"), &was) && was == here {
+		return s.left(v, was.Organization)
 	}
 	if err != nil {
 		return err
@@ -142,10 +152,24 @@ func (s *Server) leave(v *page.Visit) error {
 	if err := s.Store.RemoveMember(v.R.Context(), o.ID, v.Person.ID, s.Act(v)); err != nil {
 		return page.Wrap("leave", err)
 	}
-	return s.left(v, o.Name)
+	return s.left(v, o.ID)
 }
 
-// left leads home, which says that an organization of that name was left.
-func (s *Server) left(v *page.Visit, name string) error {
-	return v.See(page.WithQuery("/", "left", s.SealDone(v, sealedLeft, name)))
+// left leads home, which says that an organization was left.
+func (s *Server) left(v *page.Visit, organization string) error {
+	return v.See(page.WithQuery("/", "left", s.SealDone(v, sealedLeft, organization)))
+}
+
+// justLeft names the organization that the person has just left, unless they are a member
+// again.
+func (s *Server) justLeft(v *page.Visit, now []grantset.Offer) (string, error) {
+	id := s.JustDone(v, sealedLeft, v.R.URL.Query().Get("left"))
+	if id == "" || slices.ContainsFunc(now, func(o grantset.Offer) bool { return o.Organization.ID == id }) {
+		return "", nil
+	}
+	o, err := s.Store.Organization(v.R.Context(), id)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil
+	}
+	return o.Name, page.Wrap("organization", err)
 }
