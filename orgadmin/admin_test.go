@@ -491,6 +491,31 @@ func TestRulesComeBackWhereTheyWere(t *testing.T) {
 	press(p, "action", "add", "These rules cannot be saved: “ no host! ” is no address of an app. Write it as connect.example.", "new", "no host!")
 }
 
+// One thing of a page takes the focus, also where there is more to tell: of rules that cannot
+// be beside those that another admin has saved, or beside what was typed and not added.
+func TestOneFocusOnTheRules(t *testing.T) {
+	s := newSite(t)
+	ada := s.SignedIn("ada")
+	one := func(p *pagetest.Shown) {
+		t.Helper()
+		n := 0
+		for node := range p.Doc.Descendants() {
+			if pagetest.Has(node, "autofocus") {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d things take the focus: %s", n, p.Text())
+		}
+	}
+	p := pagetest.Pressed(ada.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "add", "new", "sub.one.example", "newname", "One")
+	check := pagetest.Pressed(p, pagetest.NordlysRules, "action", "check").Want(200)
+	s.WithRules(policy.Policy{Apps: []policy.App{{Host: "one.example", Rule: policy.Block}}})
+	p = check.Press(pagetest.NordlysRules, "action", "save").Want(409).Says("These rules cannot be saved:")
+	one(p)
+	one(pagetest.Pressed(p, pagetest.NordlysRules, "action", "check", "new", "two.example").Says("What you had written is in the form now.", "These rules cannot be saved:"))
+}
+
 func textOf(n *html.Node) (text string) {
 	for n := range n.Descendants() {
 		if n.Type == html.TextNode {
