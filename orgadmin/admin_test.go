@@ -405,7 +405,7 @@ func TestUndoNeverAllows(t *testing.T) {
 		pagetest.Pressed(done, pagetest.NordlysRequests, "decision", "undo").Follow().Want(200).Says("The rule that allowed “Ledger Lens” is removed.")
 	}
 	s.Pass(6 * time.Minute)
-	pagetest.Pressed(done, pagetest.NordlysRequests, "decision", "undo").Follow().Want(200).Says("It is too late to undo this here. The rule stays until somebody changes it.")
+	pagetest.Pressed(done, pagetest.NordlysRequests, "decision", "undo").Follow().Want(200).Says("It is too late to undo this here. Nothing was changed.")
 	p := s.RulesNow()
 	if rule, _ := p.Decide(client.Hosts{App: "app.ledgerlens.example"}, "Ledger Lens", "tor", false); rule != policy.Ask {
 		t.Errorf("the rule is %s", rule)
