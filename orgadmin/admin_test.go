@@ -458,6 +458,19 @@ func TestAdminsComeBackAfterSigningIn(t *testing.T) {
 			t.Errorf("%s: leads to %q, want %q", path, at, back)
 		}
 	}
+	// What the list showed is of its form, and so is the one connection that was looked at.
+	ada := s.SignedIn("ada")
+	for from, back := range map[string]string{
+		pagetest.NordlysSettings + "?find=quill": pagetest.NordlysSettings + "?find=quill",
+		connectionPath("nordlys", id):            connectionPath("nordlys", id),
+	} {
+		form := ada.Get(from).Want(200).Fill(pagetest.NordlysConnections)
+		form["action"], form["connection"] = []string{"review"}, []string{id.String()}
+		p := s.Browser().Post(pagetest.NordlysConnections, form).Follow().Want(200)
+		if at := pagetest.SignIn(p, "ada@nordlys.example", pagetest.Password).Want(303).Header.Get("Location"); at != back {
+			t.Errorf("%s: leads to %q, want %q", from, at, back)
+		}
+	}
 	if !s.Lives(id) {
 		t.Error("it has ended")
 	}

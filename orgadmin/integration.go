@@ -130,7 +130,10 @@ type change func(*page.Visit, org.Organization, url.Values) error
 func (s *Server) byAdmin(bytes int64, fields int, does change) func(*page.Visit) error {
 	return func(v *page.Visit) error {
 		form, err := s.ChangingUpTo(v, bytes, fields)
-		if err != nil {
+		if errors.Is(err, page.ErrSignIn) && v.R.Pattern == atConnections && org.CheckID(v.R.PathValue("organization")) == nil {
+			ids, _ := pickedIn(form)
+			return s.ToSignIn(v, backFrom(org.Organization{ID: v.R.PathValue("organization")}, form, ids))
+		} else if err != nil {
 			return err
 		}
 		o, m, err := s.Membership(v)

@@ -63,6 +63,9 @@ func Patterns() []string {
 // atIntegration is where all pages lie.
 const atIntegration = "/organizations/{organization}/settings/ai-integration"
 
+// atConnections takes what the list sends, and one connection; both say where they were.
+const atConnections = "POST " + atIntegration + "/connections"
+
 // pages are those that support staff see too while they act as somebody.
 func (s *Server) pages() map[string]func(*page.Visit) error {
 	return map[string]func(*page.Visit) error{
@@ -79,10 +82,10 @@ func (s *Server) pages() map[string]func(*page.Visit) error {
 func (s *Server) ownPages() map[string]func(*page.Visit) error {
 	return map[string]func(*page.Visit) error{
 		"GET " + atIntegration + "/connections.csv":            s.shownOn(s.export),
-		"POST " + atIntegration + "/connections":               s.whileOn(page.ChoiceBytes, page.ChoiceFields, s.bulk),
 		"POST " + atIntegration + "/requests":                  s.whileOn(page.OtherBytes, page.OtherFields, s.decideRequest),
 		"GET " + atIntegration + "/requests/{request}/decline": s.shownOn(s.declinePage),
 		"POST " + atIntegration + "/rules":                     s.whileOn(page.ChoiceBytes, page.ChoiceFields, s.rulesForm),
+		atConnections:                                          s.whileOn(page.ChoiceBytes, page.ChoiceFields, s.bulk),
 
 		"GET " + atIntegration + "/off":                s.shownOn(s.offPage),
 		"POST " + atIntegration + "/off":               s.byAdmin(page.OtherBytes, page.OtherFields, s.turn(false)),
