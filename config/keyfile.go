@@ -63,7 +63,7 @@ func EditKeys(ctx context.Context, name string, edit func([]NumberedKey) ([]Numb
 // mendKeys is what mends a key file that cannot be changed, which takes another file beside it.
 func mendKeys(err error) string {
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case fault.NoRoom(err):
 		return "make room there"
 	case errors.Is(err, syscall.EROFS):
 		return "run it where its folder is not read-only"

@@ -110,7 +110,7 @@ func (s store) write(r record) error {
 		return fault.CannotOpen("", "%v", err)
 	}
 	if err := durable.Replace(s.file, 0o600, append(text, '\n')); err != nil {
-		return fault.CannotOpen("see that the folder can be written to, and has room", "%v", err)
+		return fault.CannotOpen(fault.MendWriting(err)+": --store FILE", "%v", err)
 	}
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/server"
@@ -28,7 +27,7 @@ func Verify(ctx context.Context, name string) (store.Info, error) {
 	defer os.RemoveAll(dir)
 	copied := filepath.Join(dir, "backup.db")
 	err = store.Unpack(name, copied)
-	if noRoom(err) {
+	if fault.NoRoom(err) {
 		return store.Info{}, temporaryError(name, err)
 	}
 	var info store.Info
@@ -44,12 +43,10 @@ func Verify(ctx context.Context, name string) (store.Info, error) {
 	return info, nil
 }
 
-func noRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
-
 // temporaryError says where a backup could not be unpacked: nothing is the matter
 // with the backup.
 func temporaryError(name string, err error) error {
-	if noRoom(err) {
+	if fault.NoRoom(err) {
 		return fault.CannotOpen("make room there, or set TMPDIR to a folder that has it", "%s cannot be unpacked: there is no room in the folder for temporary files, %s", name, os.TempDir())
 	}
 	return fault.CannotOpen("set TMPDIR to a folder that this user may write in", "%s cannot be unpacked: %v", name, err)
@@ -81,7 +78,7 @@ func restoreError(what string, err error) error {
 		return server.Denied(err)
 	case errors.Is(err, store.ErrKeys):
 		return fault.BadConfig("use the key file of the installation that made the backup", "secret key: %s", what)
-	case noRoom(err):
+	case fault.NoRoom(err):
 		return fault.CannotOpen("make room there", "%s", what)
 	case strings.HasPrefix(what, "database: "): // its place, and not the backup
 		return fault.CannotOpen("see that its folder exists, that this user may write in it, and that its disk is not read-only", "%s", what)

@@ -69,7 +69,7 @@ func copyError(err error) error {
 		return &fault.Error{Code: fault.State, What: err.Error(), Hint: "move it away, or drop it and make it anew: a copy never writes over a database"}
 	case errors.Is(err, store.ErrUnfinished):
 		return &fault.Error{Code: fault.State, What: err.Error(), Hint: "copy the database that it was to be a copy of"}
-	case noRoom(err):
+	case fault.NoRoom(err):
 		return fault.CannotOpen("make room there, and copy once more: it begins anew", "%v", err)
 	case errors.Is(err, store.ErrCopyDiffers):
 		return &fault.Error{Code: fault.Failed, What: err.Error(), Hint: "see the disks and the logs of both databases, and copy once more: it begins anew"}

@@ -34,7 +34,7 @@ func lostError(err error, file string) error {
 		return &fault.Error{Code: fault.State, What: err.Error(), Hint: "stop every server first"}
 	case errors.Is(err, fs.ErrNotExist):
 		return fault.CannotOpen("name the database in database.url: where there is none, grantkeeper init makes a key file", "%v", err)
-	case noRoom(err):
+	case fault.NoRoom(err):
 		return fault.CannotOpen("make room there, and run it again: nothing was changed", "%v", err)
 	case fault.CodeOf(err) != fault.Failed:
 		return err

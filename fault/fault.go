@@ -97,10 +97,13 @@ func CodeOf(err error) int {
 	return Failed
 }
 
+// NoRoom reports whether a file could not be written for want of room.
+func NoRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
 // MendWriting says what lets a file be written that could not be.
 func MendWriting(err error) string {
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case NoRoom(err):
 		return "make room there, or choose another place"
 	case errors.Is(err, syscall.EROFS):
 		return "choose a place that is not read-only"
