@@ -32,7 +32,7 @@ func DatabaseOf(file string) string { return sqlite.DatabaseOf(file) }
 
 // Inspect reads a SQLite file, also one that a server works on. It neither
 // locks nor changes it. fs.ErrNotExist, ErrForeign, ErrEmpty, ErrDamaged,
-// ErrParted and ErrRestoring are for the caller.
+// ErrParted, ErrRestoring and ErrInUse, by another name, are for the caller.
 func Inspect(ctx context.Context, path string) (Info, error) { return sqlite.Inspect(ctx, path) }
 
 // HasClient says of a SQLite file, which it reads as Inspect does, whether a client of this ID

@@ -22,10 +22,12 @@ func configCheckCommand(g *global) *cobra.Command {
   grantkeeper config check -c ./grantkeeper.toml && systemctl reload grantkeeper`,
 		Long: `It reads the file, the environment and every file that they name, holds the database
 against the secret keys and this release, whose start takes an older schema forward where
-database.auto_migrate says so, and sees that this user may write it and make files beside it. Mistakes are named together, at most one of a group of settings but of
-[[rules]], where each is named, each with what to do; rules that are never reached, and
-what is set and does nothing for want of another setting, are warnings. Other commands name the first mistake. A server may be running on the database
-meanwhile: it is read, and neither locked nor changed.`,
+database.auto_migrate says so, and sees that this user may write it and make files beside
+it. Mistakes are named together, at most one of a group of settings but of [[rules]],
+where each is named, each with what to do; rules that are never reached, and what is set
+and does nothing for want of another setting, are warnings. Other commands name the first
+mistake. A server may be running on the database meanwhile: it is read, and neither
+locked nor changed.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper serve"},
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -46,8 +46,8 @@ func Start(t testing.TB, more ...chromedp.ExecAllocatorOption) context.Context {
 // as the focus of a new page does, may wait for ever.
 var Still = chromedp.Flag("disable-threaded-compositing", true)
 
-// browser gives the path of Chromium, without its window where there is one of that kind: it
-// does the same with two thirds of the work.
+// browser gives the path of Chromium, of the one that has no window where there is one: it
+// does the same with four fifths of the work.
 func browser() (path string, err error) {
 	for _, name := range []string{"chromium-headless-shell", "chromium"} {
 		if path, err = exec.LookPath(name); err == nil {
